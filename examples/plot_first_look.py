@@ -3,7 +3,7 @@ Digits over photographs
 =======================
 
 Handwritten digits are laid over pieces of photographs. Most variation in these images comes from the photographs. The
-background are other pieces of the same photographs, without digits.
+background consists of other pieces of the same photographs, without digits.
 """
 
 import matplotlib.pyplot as plt

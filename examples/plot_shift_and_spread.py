@@ -20,8 +20,8 @@ treated[:, 2] += 3  # all rows shift in column 2
 treated[:, 3] *= 2  # rows differ more in column 3
 
 # %%
-# With ``center="own"`` (the default) component 1 is the spread, in column 3. A warning can tell that means are further
-# apart. With ``center="background"`` component 1 is the shift, in column 2.
+# With ``center="own"`` (the default) component 1 is the spread, in column 3. A warning can point out that the means
+# differ more. With ``center="background"`` component 1 is the shift, in column 2.
 
 fig, axes = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
 for ax, center in zip(axes, ("own", "background"), strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-# As in typing, which takes as long to load as all else that the command line needs for its help.
+# As in `typing`, which would double the time until the command line shows its help.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any

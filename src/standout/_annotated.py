@@ -1,4 +1,4 @@
-"""From an AnnData to the datasets of a fit, and from a fit to what is written into the AnnData."""
+"""From an AnnData to the datasets of a fit, and from the fit back into the AnnData."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ FOUND = (
     *("ratio", "ratio_error", "ratio_interval", "spread", "shift", "eigenvalues", "background_weights"),
     *("shrinkage", "alpha", "epsilon", "n_samples", "background_n_samples", "n_folds"),
 )
-# Cells that are read at a time from a file.
+# Number of cells in a slice of a file.
 SLICE = 4096
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """Which cells are compared, and by which numbers."""
+    """The cells that are compared, and the matrix that is used."""
 
     groupby: str
     target: Any
@@ -98,13 +98,13 @@ def fitted(method: Any, adata: Any, choice: Choice, params: dict[str, Any]) -> t
     matrix, genes, _ = choice.matrix(adata)
     cells = choice.cells(adata)[1]
     datasets, facts = [rows_of(matrix, some, genes) for some in cells], choice.beside(adata, cells)
-    # Arrays in every case: the index of a frame would be another one.
+    # Always arrays: a frame would have another index.
     model = method(**params).set_output(transform="default")
     return model.fit(datasets[0], background=datasets[1:], **facts), datasets, facts
 
 
 def fit_and_store(method: Any, adata: Any, choice: Choice, params: dict[str, Any], key: str | None, copy: bool) -> Any:
-    """Fit a method to the chosen cells, and write what it found, under the names that scanpy would use."""
+    """Fit a method to the chosen cells, and write the results under scanpy's names."""
     require_extra("anndata", "h5ad", "standout.tl")
     check_annotated(adata, copy)
     model, datasets, facts = fitted(method, adata, choice, params)
@@ -133,7 +133,7 @@ def fit_and_store(method: Any, adata: Any, choice: Choice, params: dict[str, Any
 
 
 def _columns_of(model: Any) -> dict[str, npt.NDArray[Any]]:
-    """Return what a model has for each column."""
+    """Return the results of a model for each column."""
     # The components of a kernel are not directions of columns.
     linear = ("components", "mean") if isinstance(model, DiscriminativePCA | ContrastivePCA) else ()
     columns = {name: getattr(model, f"{name}_", None) for name in (*linear, "correlations")}
@@ -146,7 +146,7 @@ def _columns_of(model: Any) -> dict[str, npt.NDArray[Any]]:
 def _store_columns(
     adata: Any, columns: dict[str, Any], genes: Mask | None, of_genes: str, of_fit: str, are_genes: bool
 ) -> dict[str, Any]:
-    """Write what there is for each gene into var and varm; return the rest, which is for uns."""
+    """Write results for genes into var and varm; return the rest, which is written into uns."""
     if not are_genes:
         return columns
     for name, value in columns.items():
@@ -160,7 +160,7 @@ def _store_columns(
 
 
 def fit_of(adata: Any, key: str) -> tuple[Any, str, str]:
-    """Return what a fit has written into uns, and its keys of scores and of components of genes."""
+    """Return the results of a fit in uns, and the keys of its scores and components."""
     fits = [name for name, about in adata.uns.items() if isinstance(about, Mapping) and "ratio" in about]
     known(key, "key", fits, "a fit of standout.tl in adata.uns")
     keys = {name: (of_cells, of_genes) for of_cells, of_genes, name in NAMES.values()}
@@ -168,7 +168,7 @@ def fit_of(adata: Any, key: str) -> tuple[Any, str, str]:
 
 
 def components_of(adata: Any, key: str) -> tuple[Any, str, str]:
-    """Return the same as `fit_of`, for a fit that has components of genes."""
+    """Return the same as `fit_of`; raise an error if the fit has no components of genes."""
     found = fit_of(adata, key)
     if found[2] not in adata.varm:
         advice = "Use the result of tl.dpca or tl.cpca on genes: kernels and use_rep have no components of genes."
@@ -177,7 +177,7 @@ def components_of(adata: Any, key: str) -> tuple[Any, str, str]:
 
 
 def choice_of(params: Mapping[str, Any]) -> tuple[Choice, dict[str, Any]]:
-    """Return the choice of a fit that was written, and the parameters of its estimator."""
+    """Return the choice of cells of a stored fit, and the parameters of its estimator."""
     given = dict(params)
     named = {name: given.pop(name, None) for name in ("groupby", "layer", "use_rep", "mask_var", "subject")}
     target, background = list(given.pop("target")), given.pop("background")
@@ -204,7 +204,7 @@ class Backed(Source):
 
 
 def rows_of(matrix: Any, cells: Mask | None, genes: Mask | None) -> Any:
-    """Return some cells and genes: in memory as they are, of a file as a source."""
+    """Return some cells and genes: as an array if in memory, as a source if in a file."""
     # A dataset of h5py has a file, a sparse one of anndata a group.
     in_memory = isinstance(matrix, np.ndarray) or is_sparse(matrix)
     if not in_memory and (hasattr(matrix, "file") or hasattr(matrix, "group")):
@@ -223,7 +223,7 @@ def layer_of(adata: Any, layer: str | None) -> Any:
 
 
 def _genes(adata: Any, mask_var: Any) -> tuple[Mask | None, Any]:
-    """Return the genes to use, None for all, and the choice to be remembered."""
+    """Return the genes to use (None means all), and the choice as it is stored."""
     if mask_var is UNSET:
         mask_var = "highly_variable" if "highly_variable" in adata.var.columns else None
     if mask_var is None:
@@ -275,7 +275,7 @@ def check_genes(adata: Any, name: str) -> None:
 
 
 def known(name: Any, parameter: str, names: Any, what: str) -> Any:
-    """Refuse a name that is not there, and list those that are."""
+    """Refuse an unknown name, and list the known ones."""
     if name not in names:
         there = listed("name", list(names)) if len(list(names)) else "nothing"
         problem = f"is not {what}, which has {there}"
@@ -294,7 +294,7 @@ def scores_of(adata: Any, key: str, components: Sequence[int]) -> tuple[Float, M
 
 
 def _storable(value: Any) -> Any:
-    """Return a value in a form that AnnData can write to a file; None cannot be written."""
+    """Return a value in a form that AnnData can write to a file."""
     if is_sparse(value) or isinstance(value, str | bool | int | float | np.generic | np.ndarray):
         return value
     if isinstance(value, Mapping):

@@ -1,13 +1,13 @@
 """Datasets as rows: blocks, precision, sparse matrices, products; and threads that work on several parts at a time.
 
 Inside the library a dataset is *rows*: a NumPy array, a SciPy CSR matrix, or a *foreign* array of another library (see
-`_xp`). Rows have any real dtype and are never copied as a whole. What is computed from foreign rows is foreign too, and
-on their device.
+`_xp`). Rows have any real dtype and are never copied as a whole. Results of foreign rows are foreign, too, and on the
+same device.
 
 Large products go through SciPy's BLAS, not through ``@``. NumPy and SciPy each bring a BLAS with its own threads. A
 small factorisation by SciPy right after a product by NumPy took 20 times as long on two cores as it does alone,
-presumably because both sets of threads compete for the cores. Factorisations use SciPy, so products do, too. The
-exception are the sums of folds, because NumPy multiplies strided views without a copy.
+presumably because both sets of threads compete for the cores. Therefore products use SciPy, as factorisations do. The
+sums of folds are the exception: NumPy multiplies strided views without a copy.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Rows: TypeAlias = Any
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# A block is what is converted, centred and multiplied at a time. It is large enough for products to run at full speed
+# A block of rows is converted, centred and multiplied together. It is large enough for products to run at full speed
 # and small enough that a copy of it needs little memory. Blocks that need no copy are larger.
 BLOCK_BYTES = 8 * 2**20
 UNCOPIED_BYTES = 128 * 2**20
@@ -48,17 +48,18 @@ SPARSE_DENSITY = 0.03
 # in panels, as general products.
 SAFE_SYMMETRIC = 16384
 
-# A device makes a symmetric product of this many columns or more in panels, which leaves out three of eight products.
-# Starting them takes longer than products of fewer multiplications.
+# From this many columns on, a device makes symmetric products in panels: five products instead of eight.
+# For fewer multiplications, starting threads takes longer than the product.
 PANELS_FROM, N_PANELS, PANELS_WORTH = 256, 4, 2**34
 
 # BLAS does not start threads for products with a smaller matrix.
 SMALL_SIZE = 8192
 
-# One thread makes up to so many multiplications: one product of tall data, or one factorisation of 2,048 columns.
+# Work up to this number of multiplications uses one thread: a product of tall data, or a factorisation of 2,048
+# columns.
 SERIAL_WORK = 2**33
 
-# Most parts that are worked on at a time. All of them are in memory.
+# Maximum number of parts in work. All of them are in memory.
 MOST_WORKERS = 4
 
 _thread = local()
@@ -132,7 +133,7 @@ def copied(rows: Rows) -> Rows:
 
 
 def row_slice(rows: Rows, start: int, stop: int) -> Rows:
-    """Return consecutive rows, without a copy if they are dense."""
+    """Return consecutive rows; dense rows are not copied."""
     return rows[start : min(stop, rows.shape[0]), :] if is_foreign(rows) else rows[start:stop]
 
 
@@ -195,7 +196,7 @@ def self_product(rows: Rows) -> Float:
 
 
 def _by_panels(rows: Array) -> Array:
-    """Multiply rows in panels of columns, of which only those below the diagonal are computed."""
+    """Multiply rows in panels of columns; only panels at or below the diagonal are computed."""
     size = rows.shape[1]
     step = -(-size // N_PANELS)
     whole = zeros((size, size), rows)
@@ -269,11 +270,11 @@ def sum_of_squares(numbers: Array) -> float:
 
 
 def in_order(function: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result]:
-    """Apply a function to items in several threads, and give the results in the order of the items.
+    """Apply a function to items in several threads, and yield the results in the order of the items.
 
     Products of narrow tables gain nothing from the threads of BLAS, which wait for each other many times. One thread
-    per part never waits, so BLAS is limited to one thread meanwhile. Because results come in the order of the items, a
-    sum of them is the same whichever thread is done first. An error is raised when the turn of its item comes.
+    per part never waits, so BLAS is limited to one thread meanwhile. Results come in the order of the items, so their
+    sum does not depend on the threads. An error is raised at the place of its item.
     """
     n_workers = min(MOST_WORKERS, cpu_count())
     if n_workers == 1:
@@ -303,7 +304,7 @@ def one_blas_thread(n_products: float = 0.0) -> Iterator[None]:
     """Limit BLAS to one thread for work of at most `SERIAL_WORK` multiplications.
 
     Threads of NumPy's and of SciPy's BLAS wait for each other: on two cores that others use, too, a fit of 784 columns
-    took 40 times as long, and one of 2,000 columns 7 times. The limit is one of the process: the last one to end
+    took 40 times as long, and one of 2,000 columns 7 times. The limit holds for the process: the last block to end
     restores the threads.
     """
     if n_products > SERIAL_WORK:
@@ -330,7 +331,7 @@ def _blas() -> list[Any]:
 def _set_threads(numbers: list[int]) -> None:
     for library, number in zip(_blas(), numbers, strict=True):
         library.set_num_threads(number)
-        # From threadpoolctl 3.8 on only the same thread could end the limit, and here the last one does.
+        # From threadpoolctl 3.8 on, only the thread that set the limit could end it; here the last one has to.
         if hasattr(library, "clear_controlling_thread"):
             library.clear_controlling_thread(force=True)
 
@@ -340,7 +341,7 @@ _limits: list[list[int]] = []
 
 
 def are_side_by_side() -> bool:
-    """Tell whether this thread is one of several of `in_order`: a product must then let the others run."""
+    """Return whether this thread is one of several of `in_order`, so that a product must let the others run."""
     return getattr(_thread, "is_one_of_several", False)
 
 

@@ -64,7 +64,7 @@ class InvalidTypeError(_Told, TypeError):
 
 
 class MixedArraysError(InvalidTypeError, ValueError):
-    """Arrays of different libraries or devices: a type error to us, a value error to scikit-learn's checks."""
+    """Arrays of different libraries or devices: a TypeError, and a ValueError for scikit-learn's checks."""
 
 
 class FileError(_Told, OSError):
@@ -76,7 +76,7 @@ class MissingFileError(FileError, FileNotFoundError):
 
 
 class CautionWarning(_Told, UserWarning):
-    """Something to be careful about."""
+    """A reason to be careful."""
 
 
 class FindingWarning(CautionWarning):
@@ -84,7 +84,7 @@ class FindingWarning(CautionWarning):
 
 
 def warn_user(problem: str, *, category: type[CautionWarning] = CautionWarning, **fields: Any) -> None:
-    """Warn, with the line outside of this library and scikit-learn that led here."""
+    """Warn, and name the line outside of this library and scikit-learn that called it."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("standout", "sklearn"):
         frame = frame.f_back
@@ -103,7 +103,7 @@ def require_extra(module: str, extra: str, what: str) -> None:
 def collected_warnings() -> Iterator[list[Any]]:
     """Collect what users are warned of, each once; complete when the block ends.
 
-    Warnings on what a fit has found are left out: the report says the same from its own figures.
+    Warnings on the result of a fit are left out, because the report has the same facts.
     """
     messages: list[Any] = []
     with warnings.catch_warnings(record=True) as caught:
@@ -128,7 +128,7 @@ def choices(words: Collection[Any]) -> str:
 
 
 def short(text: Any, most: int = LONGEST_NAME) -> str:
-    """Shorten a text of any length."""
+    """Shorten a long text."""
     words = str(text)
     return words if len(words) <= most else f"{words[: most - 3]}..."
 
@@ -140,5 +140,5 @@ def shown(path: Any) -> str:
 
 
 def dataset_names(n_datasets: int) -> list[str]:
-    """Return what messages call the datasets of a fit, the target first."""
+    """Return the names of the datasets of a fit in messages, the target first."""
     return ["the target", *(f"background {number}" for number in range(1, n_datasets))]

@@ -27,7 +27,7 @@ ALL, LINEAR, KERNELIZED = tuple(METHODS), ("dpca", "cpca"), ("kdpca", "kcpca")
 WEIGHT_RULES = ("worst-case", "joint", "spectral")
 POLYNOMIALS = ("poly", "homogeneous_polynomial", "inhomogeneous_polynomial")
 KERNELS = ("rbf", "gaussian", "laplacian", "linear", *POLYNOMIALS, "cosine", "sigmoid", "chi2")
-# Files by their extensions, and what can be done about missing values.
+# Formats of files by extension, and the ways to treat missing values.
 EXTENSIONS = {
     **dict.fromkeys((".csv", ".csv.gz", ".txt", ".txt.gz"), "csv"),
     **dict.fromkeys((".tsv", ".tsv.gz", ".tab"), "tsv"),
@@ -37,7 +37,7 @@ EXTENSIONS = {
 }
 FORMATS = tuple(dict.fromkeys(EXTENSIONS.values()))
 MISSING = ("error", "drop-rows", "mean", "median", "zero")
-# How docstrings and messages write what is neither a word nor a number.
+# Names of other values in docstrings and messages.
 _PHRASES = {
     "array-like": "array-like",
     "random_state": "RandomState instance",
@@ -54,7 +54,7 @@ _WIDTH = 120
 
 @dataclass(frozen=True)
 class Number:
-    """Numbers from `least` to `most`, both included; without `least` itself if `above`."""
+    """Numbers from `least` to `most`, both included; `above` excludes `least`."""
 
     kind: type[int] | type[float]
     least: float | None = None
@@ -63,7 +63,7 @@ class Number:
 
     @property
     def phrase(self) -> str:
-        """The numbers in the words of a docstring."""
+        """The interval as a docstring writes it."""
         name = "int" if self.kind is int else "float"
         if self.least is not None and self.most is not None:
             return (
@@ -74,7 +74,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Option:
-    """One parameter: its name, the methods that have it, its default, and what it may be.
+    """One parameter: its name, the methods that have it, its default, and its allowed values.
 
     Attributes
     ----------
@@ -85,9 +85,9 @@ class Option:
     none : bool
         Whether None is allowed.
     also : tuple
-        Further types, as scikit-learn's constraints have them.
+        Further types, in the form of scikit-learn's constraints.
     several : bool
-        Whether the command line reads numbers that are separated by commas.
+        Whether the command line accepts numbers separated by commas.
     command : bool
         Whether the command line has it.
     """
@@ -109,7 +109,7 @@ class Option:
 
     @property
     def phrase(self) -> str:
-        """What the parameter may be, in the words of a docstring."""
+        """The allowed values, as a docstring writes them."""
         parts = [] if self.number is None else [self.number.phrase]
         parts += [f'"{word}"' for word in self.words]
         parts += [_PHRASES[kind] for kind in self.also if kind is not str or not self.words]
@@ -237,7 +237,7 @@ def options_for(*methods: str) -> list[Option]:
 
 @cache
 def _checks(method: str) -> list[tuple[Option, list[Any]]]:
-    """Return the parameters of a method that are checked, with the constraints of scikit-learn."""
+    """Return the checked parameters of a method, with scikit-learn's constraints."""
     from sklearn.utils._param_validation import make_constraint
 
     checked = [option for option in options_for(method) if "no_validation" not in option.also]
@@ -245,7 +245,7 @@ def _checks(method: str) -> list[tuple[Option, list[Any]]]:
 
 
 def check_parameters(method: str, values: Mapping[str, Any]) -> None:
-    """Raise an error at the first parameter of an estimator that cannot be used, with what can."""
+    """Raise an error for the first invalid parameter of an estimator, with the allowed values."""
     for option, allowed in _checks(method):
         if option.name not in values:
             continue
@@ -280,7 +280,7 @@ def documented(method: str) -> Callable[[Cls], Cls]:
         return textwrap.indent(text, match["indent"])
 
     def decorate(cls: Cls) -> Cls:
-        # A regular expression and not the operator %, because docstrings have signs of percent.
+        # Not the operator %, because docstrings contain percent signs.
         cls.__doc__ = re.sub(r"(?m)^(?P<indent> *)%\((?P<name>\w+)\)s$", fill, cls.__doc__ or "")
         return cls
 

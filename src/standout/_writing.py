@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from standout._messages import FileError, InvalidValueError, MissingFileError, require_extra, short, shown
 
-# A draft has the name of the file that it is to become, or the start of a long one.
+# A draft is named after the final file; long names are shortened.
 LONGEST_NAME = 60
 
 Item = TypeVar("Item")
@@ -28,7 +28,7 @@ Item = TypeVar("Item")
 
 @contextmanager
 def whole_file(path: Path, *, replace: bool = True) -> Iterator[Path]:
-    """Yield the path of a draft to write to, which takes its final name once it is complete; an error leaves nothing.
+    """Yield the path of a draft, which gets its final name when it is complete; after an error nothing is left.
 
     A device or a pipe, such as /dev/stdout, is written to directly. A link stays a link, to the new file.
 
@@ -36,15 +36,15 @@ def whole_file(path: Path, *, replace: bool = True) -> Iterator[Path]:
     ----------
     path : Path
     replace : bool, default=True
-        Whether a file that is there is replaced. If not, and one has appeared meanwhile, the new file is put beside it
-        under another name, and an error says so.
+        Whether a file that is there is replaced. Otherwise, if one has appeared meanwhile, the new file gets another
+        name beside it, and an error says so.
     """
     try:
         if path.exists() and not path.is_file():
             with _reader_of(path):
                 yield path
             return
-        # In the same folder, so that the last step is a rename, which cannot be seen half done.
+        # In the same folder, so that the last step is an atomic rename.
         final = Path(os.path.realpath(path))
         for dead in dead_drafts(final):
             if dead.is_file():
@@ -65,7 +65,7 @@ def whole_file(path: Path, *, replace: bool = True) -> Iterator[Path]:
 
 @contextmanager
 def _reader_of(path: Path) -> Iterator[None]:
-    """Keep a named pipe open; without a program that reads it, opening it for writing would wait for ever."""
+    """Keep a named pipe open: opening it for writing would wait for ever if no program reads it."""
     try:
         handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK) if path.is_fifo() else None
     except OSError as error:
@@ -87,8 +87,8 @@ def write_whole(path: Path, content: bytes | memoryview, *, replace: bool = True
 def put_beside_if_taken(draft: Path, final: Path) -> None:
     """Move a finished draft to its place, and replace nothing.
 
-    If something has appeared there meanwhile, the draft is put beside it under the first free name, and an error says
-    so: the work is not lost, and neither is what was there.
+    If something has appeared there meanwhile, the draft gets the first free name beside it, and an error says so.
+    Neither the draft nor the other file is lost.
     """
     try:
         _move(draft, final)
@@ -112,7 +112,7 @@ def _move(draft: Path, final: Path) -> None:
     try:
         os.link(draft, final)
     except OSError:
-        # Folders have no links, and some file systems have none. There, look before the rename.
+        # Folders have no links, and some file systems have none. In this case, check before the rename.
         if final.exists():
             raise
         os.rename(draft, final)
@@ -121,7 +121,7 @@ def _move(draft: Path, final: Path) -> None:
 # --- drafts ----------------------------------------------------------------------------------------------------------
 #
 # A draft of NAME is called .NAME.xxxxxxxx.part. The process that writes it holds a lock on it. The system releases the
-# lock when the process ends, however it ends, so that a draft without a lock belongs to nobody.
+# lock at any end of the process, so a draft without a lock is abandoned.
 
 
 def draft_name(final: Path) -> Path:
@@ -134,7 +134,7 @@ def locked_draft(final: Path, make: Callable[[Path], object]) -> Iterator[Path]:
     """Make a draft, hold its lock, and remove it at the end unless it has been moved."""
     draft, handle = draft_name(final), None
     try:
-        # Another process may take a draft for a dead one before it is locked. Some file systems have no locks.
+        # Before it is locked, another process may remove a draft as abandoned. Some file systems have no locks.
         for _ in range(3):
             unlock(handle)
             remove(draft)
@@ -185,7 +185,7 @@ def unlock(handle: int | None) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file or a folder, if it is there and can be removed."""
+    """Remove a file or a folder if it exists and can be removed."""
     with suppress(OSError):
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
@@ -200,7 +200,7 @@ def _short(name: str) -> str:
 
 # --- tables -----------------------------------------------------------------------------------------------------------
 
-# Words that start so are formulas to spreadsheets, in full width too.
+# Spreadsheets read text with these first characters as formulas, also in full width.
 FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
@@ -208,7 +208,7 @@ FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 def csv_writer(
     path: str | os.PathLike[str], *, replace: bool = True, spreadsheet: bool = False
 ) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """Open a table: Parquet if its name ends in .parquet, else CSV, with tabs for .tsv; yield what adds rows."""
+    """Open a table: Parquet for .parquet, tabs for .tsv, else CSV. Yield the function that adds rows."""
     require_extra("pyarrow", "files", "writing tables")
     import pyarrow as pa
     from pyarrow import csv, parquet
@@ -230,7 +230,7 @@ def csv_writer(
             writer = stack.enter_context(opened)
         writer.write_table(table.cast(schema))
 
-    # Opened by Python, whose names need not be text, and whose errors are short.
+    # Opened by Python: it accepts names that are not text, and its errors are short.
     with (
         whole_file(final, replace=replace) as place,
         place.open("wb") as file,
@@ -248,7 +248,7 @@ def write_csv(path: str | os.PathLike[str], columns: Mapping[str, Any], *, sprea
     path : str or path
         The file: Parquet if its name ends in ``.parquet``, with tabs if in ``.tsv``, compressed if in ``.gz``.
     columns : mapping of str to array-like
-        Columns of one length, under their names.
+        Columns of equal length by name.
     spreadsheet : bool, default=False
         Put an apostrophe before words and names that a spreadsheet would run as formulas. Numbers are never changed.
 
@@ -298,7 +298,7 @@ def _safe(text: str) -> str:
 
 
 def _as_arrow(array: npt.NDArray[Any]) -> Any:
-    """Convert a column to Arrow; values of more than one kind become words."""
+    """Convert a column to Arrow; values of mixed types become text."""
     import pyarrow as pa
 
     try:
@@ -309,7 +309,7 @@ def _as_arrow(array: npt.NDArray[Any]) -> Any:
 
 # --- progress --------------------------------------------------------------------------------------------------------
 
-# Receives a description, what is done and the total. The command line sets it, and shows progress in its own way.
+# A function of a description, the amount done and the total. The command line sets it to show progress in its own way.
 Receiver: TypeAlias = Callable[[str, float, float], None]
 _receivers: list[Receiver] = []
 
@@ -326,7 +326,7 @@ def progress_to(receiver: Receiver) -> Iterator[None]:
 
 @contextmanager
 def progress_bar(description: str, total: int, *, shown: bool = True) -> Iterator[Callable[[int], object]]:
-    """Show on standard error how much of a total is done; yield the function that moves the bar."""
+    """Show progress on standard error; yield the function that moves the bar."""
     if _receivers:
         done = 0
 
@@ -350,7 +350,7 @@ def progress_bar(description: str, total: int, *, shown: bool = True) -> Iterato
 
 
 def tracked(items: Iterable[Item], total: int, description: str, shown: bool = False) -> Iterator[Item]:
-    """Yield the items, and show how many have been given, if a bar is wanted."""
+    """Yield the items; with a bar, show the number of items so far."""
     with progress_bar(description, total, shown=shown) as advance:
         for item in items:
             yield item

@@ -25,7 +25,7 @@ from scipy import linalg, sparse
 Array: TypeAlias = npt.NDArray[Any]
 Float: TypeAlias = npt.NDArray[np.float64]
 
-# How much is converted or multiplied at a time on a device. Every call makes a device wait, so blocks are larger than
+# Size of the blocks that a device converts or multiplies. Every call makes a device wait, so blocks are larger than
 # on the host.
 DEVICE_BLOCK_BYTES = 512 * 2**20
 
@@ -44,8 +44,8 @@ def _compat() -> ModuleType:
 
 
 def is_foreign(array: object) -> bool:
-    """Tell whether an array inside the library is neither NumPy's nor SciPy's."""
-    # The usual case first: inner loops ask often.
+    """Return whether an array inside the library is neither NumPy's nor SciPy's."""
+    # The usual case first: inner loops call this often.
     return type(array) is not np.ndarray and not (isinstance(array, _ON_HOST) or sparse.issparse(array))
 
 
@@ -146,7 +146,7 @@ def zeros(shape: tuple[int, ...], reference: Array) -> Array:
 
 
 def largest(numbers: Array) -> float:
-    """Return the largest of some numbers, and 0 if there are none or none is positive."""
+    """Return the largest of some numbers, or 0 if none is positive."""
     if is_foreign(numbers):
         return max(float(namespace(numbers).max(numbers)), 0.0) if numbers.shape[0] else 0.0
     return float(np.max(numbers, initial=0.0))
@@ -160,9 +160,9 @@ def concat(arrays: Sequence[Array], axis: int = 0) -> Array:
 
 
 def take(array: Any, chosen: Any, axis: int = 0) -> Any:
-    """Return rows (axis 0) or columns (axis 1) by their numbers, by a condition for each, or as a slice.
+    """Return rows (axis 0) or columns (axis 1) by numbers, by a mask, or by a slice.
 
-    The numbers or conditions for a foreign array may be the host's.
+    For a foreign array, numbers or mask may be on the host.
     """
     if not is_foreign(array):
         return array[chosen] if axis == 0 else array[:, chosen]
@@ -243,7 +243,7 @@ def leading_eigenvectors(matrix: Float, count: int) -> tuple[Float, Float]:
     values, vectors, found, _, info = linalg.lapack.dsyevr(matrix, range="I", lower=1, il=size - count + 1, iu=size)
     if info or found < count:
         # Where many eigenvalues are equal, LAPACK's search for some of them can find fewer than it was asked for. The
-        # driver that finds all has no such problem.
+        # driver for all eigenvalues does not have this problem.
         values, vectors = linalg.eigh(matrix, lower=True, driver="evd", check_finite=False)
         values, vectors, found = values[size - count :], vectors[:, size - count :], count
     return values[found - 1 :: -1], vectors[:, ::-1]
@@ -262,12 +262,12 @@ def cholesky(matrix: Array) -> Array | None:
         return factor if info == 0 else None
     compat = _compat()
     if compat.is_torch_array(matrix):
-        # Failure is a number on the device here. An exception would wait for the device twice.
+        # Here a failure is a number on the device. An exception would wait for the device twice.
         factor, info = import_module("torch").linalg.cholesky_ex(matrix)
         return factor if not bool(info.any()) else None
     raising: Any = nullcontext()
     if compat.is_cupy_array(matrix):
-        # Otherwise CuPy returns a wrong factor.
+        # CuPy returns a wrong factor without an error.
         raising = import_module("cupyx").errstate(linalg="raise")
     try:
         with raising:

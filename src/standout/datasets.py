@@ -33,7 +33,7 @@ _SIDE = 16
 # The photographs are cut into squares of this side, like a chessboard: target pieces come from the white ones,
 # background pieces from the black ones, so that no pixel is in both.
 _SQUARE = 24
-# Plain sky hides nothing: a piece must vary by at least this standard deviation, with white at 1 and black at 0.
+# Minimum standard deviation of a piece, with white at 1 and black at 0: plain sky hides nothing.
 _TEXTURE = 0.05
 # Variance of the shared factors of a target, as a multiple of the background's.
 _SHARED_RATIO = 1.2
@@ -50,11 +50,11 @@ class Contrast:
     Attributes
     ----------
     target : ndarray of shape (m, D)
-        The data to be looked into.
+        The data with the signal.
     backgrounds : tuple of ndarray of shape (n_k, D)
-        The data to be looked past; one or more.
+        The data without it; one or more.
     labels : ndarray of shape (m,)
-        Hidden group of each target row, to judge a method by and never to fit it with.
+        Hidden group of each target row: for judging a method, not for the fit.
     description : str
         One line on what the data are.
 
@@ -132,7 +132,7 @@ def make_hidden_circles(
 
     - One background: the target has radius 10 in the last two dimensions, the background has radii 4 and 10.
     - Two backgrounds: the target has radii 20 and 12, the backgrounds have radii (3, 3, 12) and (3, 20, 3). Each
-      explains away only one of the two large circles.
+      background has only one of the two large circles.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ class NoiseFractions:
 
     @property
     def snr(self) -> Float:
-        """Signal-to-noise ratio of each component: the ratio less one."""
+        """Signal-to-noise ratio of each component: its ratio minus one."""
         return self.ratio - 1.0
 
     def transform(self, cube: Any) -> Float:
@@ -90,7 +90,7 @@ class NoiseFractions:
         return self.model.inverse_transform(scores.reshape(-1, scores.shape[2])).reshape(*scores.shape[:2], -1)
 
     def plot_scree(self, *, ax: Any = None) -> Any:
-        """Draw the SNR of each component, on a logarithmic scale; below the line at 1, noise has the larger part.
+        """Draw the SNR of each component on a logarithmic scale; below the line at 1, noise is larger than signal.
 
         Parameters
         ----------
@@ -154,7 +154,7 @@ def noise_fractions(
     Notes
     -----
     ``model.eigenvalues_`` are those of ``scipy.linalg.eigh(C, N)``, with C the covariance of the pixels and N that of
-    the noise; SNR is eigenvalue less one.
+    the noise; the SNR is the eigenvalue minus one.
 
     Examples
     --------
@@ -265,7 +265,7 @@ def as_rows(
 
 
 def folded(scores: Any, inside: Mask) -> Float:
-    """Return the scores of the pixels that are used as images; NaN elsewhere."""
+    """Return the scores of the used pixels as images; NaN elsewhere."""
     images = np.full((*inside.shape, np.shape(scores)[1]), np.nan)
     images[inside] = scores
     return images

@@ -27,7 +27,7 @@ OUTPUTS = ("log_power", "power", "sources")
 # A continuous recording is cut into pieces of this many seconds, which folds leave out as a whole.
 PIECE = 2.0
 _DATA = dict.fromkeys(("meg", "eeg", "csd", "seeg", "ecog", "dbs", "fnirs"), True)
-# What messages call signals that are not fitted.
+# The name of new signals in messages.
 NEW = ("the signals", "inst")
 
 
@@ -50,7 +50,8 @@ class Contrast(TransformerMixin, BaseEstimator):
         Weight of each background's covariance, scaled to sum 1. None means equal weights.
     shrinkage : "ledoit-wolf", "auto", float in [0, 1] or None, default="ledoit-wolf"
         How far each background covariance C is pulled towards ``(tr C / D) I``. "ledoit-wolf" is the estimate of Ledoit
-        and Wolf. "auto" chooses a value by held-out epochs, which needs many of them. None is no shrinkage, as in CSP.
+        and Wolf. "auto" chooses a value by held-out epochs, which needs many of them. None means no shrinkage, as in
+        CSP.
     cv : int or None, default=5
         Number of folds of epochs for `ratio_` and the choice of shrinkage; fewer if there are few epochs.
     output : {"log_power", "power", "sources"}, default="log_power"
@@ -194,7 +195,7 @@ class Contrast(TransformerMixin, BaseEstimator):
         return power if self.output == "power" else np.log(power)
 
     def inverse_transform(self, sources: Any) -> Float:
-        """Return the signals of the channels that filtered signals stand for.
+        """Return the signals of the channels that belong to filtered signals.
 
         Parameters
         ----------
@@ -215,7 +216,7 @@ class Contrast(TransformerMixin, BaseEstimator):
         ----------
         inst : mne.io.Raw, mne.Epochs, mne.Evoked or array of shape (..., n_channels, n_times)
         exclude : list of int
-            Components to remove, from 0. All other activity is kept, also that of other components.
+            Components to remove, from 0. All other activity is kept, also of other components.
         include : list of int
             Components to keep. All other activity is removed.
 

@@ -76,7 +76,7 @@ TRUSTED = [
     *(f"{kind.__module__}.{kind.__name__}" for kind in (*MODELS, *_PARTS)),
     *(f"{module}.{name}" for module, names in _OTHERS.items() for name in names.split()),
 ]
-# The ways of making objects, by skops' names, that a model needs. Others, such as methods and partial functions, have
+# The ways of making objects that a model needs, by skops' names. Others, such as methods and partial functions, have
 # been used in the past to circumvent skops' check of the types.
 _WAYS = {
     *("BytesNode", "DTypeNode", "DictNode", "JsonNode", "ListNode", "NdArrayNode", "ObjectNode", "RandomStateNode"),
@@ -145,7 +145,7 @@ def save(model: Any, path: str | os.PathLike[str], *, moments: bool = False) -> 
         _skops().dump(model if moments else _without_moments(model), content)
         with ZipFile(content, "a") as archive:
             archive.writestr(_VERSIONS, json.dumps(_versions()))
-        # A file that has been read once before it is written can be read again.
+        # The file is read once before it is saved, so that it is known to load.
         _read(content)
     # The objects in a model can raise any error when their state is read.
     except Exception as error:
@@ -223,7 +223,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 class _UnsoundError(ValueError):
-    """A file or a model with something in it that `load` refuses."""
+    """A file or a model with content that `load` refuses."""
 
 
 def _reason(error: Exception) -> str:
@@ -251,10 +251,10 @@ def _versions() -> dict[str, str]:
 
 
 def _skops() -> Any:
-    """Import skops without large array libraries, of which scikit-learn has modules."""
+    """Import skops without the large array libraries that some modules of scikit-learn import."""
     unneeded = [] if "skops.io" in sys.modules else [name for name in _UNNEEDED if name not in sys.modules]
     modules: dict[str, Any] = sys.modules
-    # A module that is None cannot be imported, and the search for estimators skips it.
+    # A module set to None cannot be imported, so the search for estimators skips it.
     modules.update(dict.fromkeys(unneeded))
     try:
         return import_module("skops.io")
@@ -326,7 +326,7 @@ def _check_content(file: BinaryIO) -> dict[str, Any]:
 
 
 class _Visits(int):
-    """The number of visits that an object of a file needs."""
+    """Return the number of visits that an object of a file needs."""
 
 
 def _visits(value: Any) -> int:

@@ -168,7 +168,7 @@ def scree(adata: Any, key: str = "dpca", *, ax: Any = None, show: bool | None = 
     """
     about, _, _ = fit_of(adata, key)
     tested = np.asarray(about.get("p_values", ()))[: len(about["ratio"])]
-    # Components that were not tested are drawn as real.
+    # Untested components are drawn like significant ones.
     real = np.append(tested <= 0.05, np.ones(len(about["ratio"]) - len(tested), dtype=bool))
     return _shown(plots._intervals(ax, about["ratio"], about["ratio_interval"], about["spread"], real), show)
 

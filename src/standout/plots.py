@@ -80,7 +80,7 @@ def scores(
     if marks is None:
         _dots(ax, planes[0], low, high, color=_COLOURS[0], label=named[0] if backgrounds or names else None)
     elif marks.dtype.kind in "fiu" and len(np.unique(marks)) > _MOST_LABELS:
-        # Large numbers are drawn last: most cells have no counts of a gene.
+        # Draw large numbers last: most cells have no counts of a gene.
         points, marks = np.clip(planes[0], low, high)[np.argsort(marks)], np.sort(marks).astype(float)
         drawn = ax.scatter(*points.T, c=marks, cmap="cividis", s=16, linewidths=0)
         ax.figure.colorbar(drawn, ax=ax)
@@ -95,7 +95,7 @@ def scores(
     if np.shape(target)[1] < 2:
         ax.set(ylabel="", yticks=[])
     count = len(ax.get_legend_handles_labels()[0])
-    # Many names have no place inside of the axes, and very many none at all.
+    # Long legends stand beside the axes; very long ones are left out.
     if 0 < count <= _MOST_NAMES:
         where: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "ncols": 1 + count // 25}
         where = where if count > _MOST_LABELS else {"loc": "best"}
@@ -226,7 +226,7 @@ def _largest(values: Float, count: int, names: Any, model: Any) -> tuple[npt.NDA
 
 
 def _intervals(ax: Any, ratios: Any, intervals: Any, spread: Any = None, real: Any = True) -> Any:
-    """Draw ratios with their intervals, and their part without a shift of the mean; those not real are hollow."""
+    """Draw ratios with their intervals, and their part without a shift of the mean; hollow if not significant."""
     if not np.isfinite(ratios).any():
         raise InvalidValueError("there is no held-out ratio", advice="Fit with a background and folds (`cv`).")
     ax, number = _axes(ax), np.arange(1, len(ratios) + 1)

@@ -20,7 +20,7 @@ __all__ = ["Problem", "Sums", "adjusted", "rank_columns", "solve", "solve_path"]
 # Smaller problems are solved by LAPACK as fast as by iterations from vectors near the solution, on the host and on a
 # device.
 LEAST_REFINED, DEVICE_LEAST_REFINED = 96, 2500
-# Values of a fold that are a smaller share of the largest one are checked.
+# Values of a fold below this share of the largest one are checked.
 LEAST_VALUE = 1e-10
 # Share of the columns that one step of the search for few columns keeps.
 KEPT_SHARE = 2 / 3
@@ -46,10 +46,10 @@ class Problem:
     alpha : float
         α in ``A = Cxx - α Σ ωₖ Cₖ`` of a difference.
     epsilon : float or None
-        ε of the kernel methods (eqs. 19 and 23): the ridge ``ε I``. It is the paper's ridge for coordinates g that were
+        ε of the kernel methods (eqs. 19 and 23): the ridge ``ε I``. It is the paper's ridge for coordinates that were
         multiplied by a root of their total scatter.
     center : {"own", "background"}
-        Whether the target's variance is about its own mean, or its second moments are about the backgrounds' mean.
+        "own": the target's variance about its mean; "background": its second moments about the backgrounds' mean.
     scale : {None, "pooled", "background"}
         Whether columns are divided by their standard deviation, and which one.
     n_columns : int or None
@@ -104,7 +104,7 @@ class Sums:
 
     @classmethod
     def of(cls, moments: Sums | Sequence[Moments], n_covariates: int = 0) -> Sums:
-        """Return sums as they are, and moments of columns as sums."""
+        """Return `Sums` unchanged, and moments of columns as `Sums`."""
         if isinstance(moments, Sums):
             return moments
         return cls(tuple(moments), moments[0].n_features - n_covariates)
@@ -141,7 +141,7 @@ def solve(
     seed: int = 0,
     start: Float | None = None,
 ) -> Solution:
-    """Which components have these datasets?
+    """Which components does this problem have?
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def solve_folds(
     """Return values and vectors of folds without the checks of a solution, which are made for the sums of all rows.
 
     Vectors are in the coordinates of the moments, or in the columns if they may use only some of these. A fold with a
-    singular background is solved as all rows are.
+    singular background is solved in the same way as all rows.
     """
     if is_sparse_problem(problem, folds[0]):
         solutions = [solve(one, problem, seed=seed) for one in folds]
@@ -294,7 +294,7 @@ def column_scale(variances: Sequence[Float], problem: Problem) -> Float:
     back = mixed(problem.weights, others) if others else own
     squares = back if problem.scale == "background" else 0.5 * (own + back)
     squares = xp.where(squares > 0.0, squares, own)
-    # The loading of a column that does not vary is rounding. It has to be small in the units of the others.
+    # The loading of a constant column is only rounding. It has to be small compared with the other loadings.
     squares = xp.where(squares > 0.0, squares, xp.max(squares))
     scale: Float = xp.sqrt(xp.where(squares > 0.0, squares, xp.ones_like(squares)))
     return scale
@@ -337,7 +337,7 @@ def pose(sums: Sums, problems: Sequence[Problem]) -> Posed:
         second[:, 1:] = weights
         ridges = np.array([problem.epsilon for problem in problems])
     elif backgrounds:
-        # Without backgrounds it is PCA (eq. 1, Remark 1): unit length in place of a background.
+        # Without backgrounds, B is the identity: PCA (eq. 1, Remark 1).
         given: list[Any] = [problem.shrinkage for problem in problems]
         if isinstance(given[0], str):
             given = [[own_shrinkage(part, dimension) for part in backgrounds]]
@@ -363,7 +363,7 @@ def pencil_of(posed: Posed, problem: Problem, place: int = 0) -> Pencil:
     """Return the pencil of one of the problems that were posed together."""
     first, second, size = posed.first[place].tolist(), posed.second[place].tolist(), posed.terms[0].n_features
     a = tuple((weight, part) for weight, part in zip(first, posed.terms, strict=True) if weight)
-    # A background stays at a shrinkage of 1: its rows still span directions.
+    # With a shrinkage of 1 the background is kept, because its rows still span directions.
     b = () if problem.kind == "difference" else tuple(zip(second, posed.terms, strict=True))[1:]
     return Pencil(Form(size, a), Form(size, b, ridge=float(posed.ridges[place])))
 
@@ -372,7 +372,7 @@ def pencil_of(posed: Posed, problem: Problem, place: int = 0) -> Pencil:
 
 
 def rank_columns(patterns: Array, spreads: Array) -> npt.NDArray[np.intp]:
-    """Order columns by their pattern in units of the background's spread; each by its best rank in any component.
+    """Order columns by their pattern, in units of the background's spread. The best rank over components decides.
 
     >>> import numpy as np
     >>> rank_columns(np.array([[3.0, 0.0], [4.0, 1.0], [1.0, 2.0]]), np.array([1.0, 10.0, 1.0]))

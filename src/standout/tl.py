@@ -49,8 +49,8 @@ def dpca(
     Parameters
     ----------
     adata : AnnData
-        Cells in rows, genes in columns; usually normalised and logarithmised. A sparse X stays sparse. One that is
-        backed by a file (``anndata.read_h5ad(path, backed="r")``) is read in slices of rows.
+        Cells in rows, genes in columns; usually normalised and logarithmised. A sparse X stays sparse. A matrix backed
+        by a file (``anndata.read_h5ad(path, backed="r")``) is read in slices of rows.
     groupby : str
         Column of ``adata.obs`` with the conditions.
     target : str or sequence of str
@@ -65,7 +65,7 @@ def dpca(
         independent: folds and permutations use whole donors.
     adjust : str or sequence of str, optional
         Columns of ``adata.obs`` with covariates, numbers or words, such as the sequencing depth or the phase of the
-        cell cycle. What they explain is removed.
+        cell cycle. Their linear effect is removed.
     layer : str, optional
         Layer to use instead of X.
     use_rep : str, optional
@@ -87,16 +87,16 @@ def dpca(
         The copy, if ``copy=True``. Into it, or into `adata`, is written:
 
         ``.obsm["X_dpca"]`` : ndarray of shape (n_obs, n_components)
-            Scores, in units of the background's standard deviation. Those of fitted cells are held out: found by
-            components without the cell's fold. Their variance in the target is the ratio.
+            Scores, in units of the background's standard deviation. Scores of fitted cells are held out: computed by
+            components of the other folds. Their variance in the target is the ratio.
         ``.varm["dPCs"]``, ``.varm["dPCs_correlations"]`` : ndarray of shape (n_vars, n_components)
             The components, and the correlation of each gene with each score: look at these for genes. Zero for genes
             that were not used, also with ``n_columns``.
         ``.var["dpca_mean"]`` : float
             The point from which scores are measured.
         ``.var["dpca_mean_effect"]``, ``.var["dpca_mean_q_value"]`` : float
-            The mean of the target less that of the backgrounds, in standard deviations, and its q-value: a shift, which
-            components do not show unless ``center="background"``.
+            The difference of the means of target and backgrounds in standard deviations, and its q-value. Components do
+            not show this shift unless ``center="background"``.
         ``.obs["dpca_weight"]`` : float
             With ``robust``: the weight of each cell; NaN for other cells.
         ``.uns["dpca"]`` : dict
@@ -207,7 +207,7 @@ def kcpca(adata: Any, groupby: str, target: Any, background: Any = None, **param
 def permutation_test(adata: Any, key: str = "dpca", **options: Any) -> Any:
     """Which components are distinguishable from chance?
 
-    Fits again as the tool did, and exchanges cells (with ``subject`` whole donors) between the conditions.
+    Repeats the fit, and exchanges cells (whole donors with ``subject``) between the conditions.
 
     Parameters
     ----------

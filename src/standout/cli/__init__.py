@@ -1,6 +1,6 @@
 """The command line: files in, answer out.
 
-Parses, and hands over: reading to `standout.io`, fitting to the estimators, findings to `standout.report`. Every
+It parses. `standout.io` reads, the estimators fit, `standout.report` makes the findings. Every
 failure is one line on standard error and exit code 2, never a traceback, and leaves nothing half-written behind.
 """
 
@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     arguments : sequence of str, default=None
-        The words after ``standout``; None means those of the process.
+        The words after ``standout``; None means the arguments of the process.
 
     Returns
     -------
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0
     """
     try:
-        # Everything is loaded here: an interruption outside of this function would end in Python's traceback.
+        # Imports are here, because an interruption outside of this function would end in Python's traceback.
         from standout.cli._display import run
 
         return run(sys.argv[1:] if arguments is None else list(arguments))

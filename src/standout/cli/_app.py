@@ -1,7 +1,7 @@
 """The commands, and the checks of their options.
 
-Nothing here loads NumPy: the help, the version and a wrong option do not have to wait for it. A command checks what it
-is asked, and hands over to its module.
+Nothing here loads NumPy: the help, the version and a wrong option do not have to wait for it. A command checks its
+options and calls its module.
 """
 
 from __future__ import annotations
@@ -238,16 +238,16 @@ def demo(options: dict[str, Any]) -> None:
 
 
 def command_line(words: Sequence[str]) -> str:
-    """Return the command as it was typed, but of absolute paths only the last part: a page may be sent to others."""
+    """Return the command as typed, with only the last part of absolute paths, because a page may be sent to others."""
     paths = [PurePath(word) for word in words]
     shown = [path.name if path.is_absolute() else word for path, word in zip(paths, words, strict=True)]
     return " ".join(map(quote, ["standout", *shown]))
 
 
 def check_options(options: dict[str, Any], methods: Sequence[str], *, complete: bool = True) -> None:
-    """Refuse an option that none of the methods has, and options that exclude each other; set what follows.
+    """Refuse options that no method has or that exclude each other; set dependent options.
 
-    If the question need not be complete, target and backgrounds may be left to be chosen.
+    Target and backgrounds may be missing if the question need not be complete.
     """
     given = options["given"]
     fitted = {FITTED_AS.get(method, method) for method in methods}
@@ -281,7 +281,7 @@ def _check_subjects(options: dict[str, Any]) -> None:
 
 
 def _check_form(options: dict[str, Any], need_background: bool, need_target: bool) -> None:
-    """Check that backgrounds are files, or conditions of one file, and that there are some if they are needed."""
+    """Check that backgrounds are files, or conditions of one file, and exist if they are needed."""
     by_column, files, target = options["condition_column"] is not None, options["background"], options["target"]
     named, none = target or options["background_condition"], "there is nothing to compare with. "
     refuse(

@@ -24,7 +24,7 @@ from standout.sources import InMemory, Source
 from standout.sources import open_datasets as matched_datasets
 from standout.sources._base import Chosen
 
-# A fit in memory takes about this many times the bytes of its rows.
+# A fit in memory needs about this many times the bytes of its rows.
 FACTOR = 3.0
 # Bytes of all rows, as a multiple of the size of a compressed file of text.
 GUNZIPPED = 4.0
@@ -43,13 +43,13 @@ class Datasets:
     label_name : str or None
         The column that the labels are from.
     names_subjects : str or None
-        The column that may name the subjects: that of the names of rows, or else the only text that is no data.
+        The column that may name the subjects: the column of ids, otherwise the only text column that is not data.
     notes : list
         Warnings of reading.
     steps : list
-        What is done to new rows before the model.
+        The preparation of new rows before the model.
     words : list of dict
-        For each dataset the columns beside the rows that the options name.
+        For each dataset, the columns beside the rows that the options name.
     draw : callable or None
         Writes pictures of a fitted model into a folder.
     """
@@ -69,7 +69,7 @@ def open_datasets(
 ) -> Datasets:
     """Open the target and its backgrounds, and prepare them: files, or the conditions of one file if it is to be split.
 
-    `beside` names further columns that are not data, whose words are wanted.
+    `beside` names further columns to read as text, which are not data.
     """
     column = options["condition_column"] if split else None
     beside = [*beside, *([] if column is None else [column])]
@@ -123,7 +123,7 @@ def open_cube(options: dict[str, Any], display: Display) -> Datasets:
 
 
 def reading_of(options: dict[str, Any]) -> dict[str, Any]:
-    """Return what the options say of reading files, as parameters of `standout.scan`."""
+    """Return the options for reading files as parameters of `standout.scan`."""
     where: dict[str, list[str]] = {}
     for name, value in options["where"]:
         where.setdefault(name, []).append(value)
@@ -156,7 +156,7 @@ def _scans(paths: list[str], options: dict[str, Any], beside: Sequence[str]) -> 
         with collected_warnings() as said:
             scan = _scan(path, options, beside, number, unknown)
         scans.append(scan)
-        # One line is enough for a background in which the same columns are left out as in the target.
+        # A background without the same columns as the target needs no second message.
         left = [sorted(name for names in each.left_out.values() for name in names) for each in (scans[0], scan)]
         for one in said if not number or left[0] != left[1] else []:
             warnings.warn(one, stacklevel=1)
@@ -171,14 +171,14 @@ def _scans(paths: list[str], options: dict[str, Any], beside: Sequence[str]) -> 
     parts = [[part for part in Path(path).parts if not has_magic(part)] or [path] for path in paths]
     stems = [Path(names[-1]).name.lstrip(".").split(".")[0] for names in parts]
     names = stems if len(set(stems)) == len(stems) and all(stems) else paths
-    # Missing values stay to be filled in: a fit would refuse them.
+    # Keep missing values, which are filled in later.
     missing = reading_of(options)["missing"]
     named = zip(matched, names, strict=True)
     return [scan.named(name).with_missing(missing) for scan, name in named], options["id_column"]
 
 
 def column_of_ids(scan: Any) -> str | None:
-    """Return the column that names the rows: the one that the reader finds, or else text of which no two are equal."""
+    """Return the column that names the rows: found by the reader, otherwise a text column of unique values."""
     texts = scan.left_out.get("text", [])
     if scan._id is not None or not texts:
         return cast("str | None", scan._id)
@@ -191,11 +191,11 @@ def _scan(
 ) -> Scan:
     """Open one dataset.
 
-    Columns of ids and labels are the target's: a background need not have them. A column to be left out may be in one
+    Columns of ids and labels belong to the target: a background may lack them. A column to be left out may be in one
     file only: `unknown` collects the errors of files that lack it.
     """
     reading, roles = reading_of(options), dict.fromkeys(beside, "condition_column") | _roles(options)
-    # Columns with two uses, such as colours and subjects, are not data because of the other use.
+    # A column with two uses, such as colours and subjects, is not data in either.
     used = (reading["label"], reading["id_column"], *(reading["where"] or ()))
     reading["exclude"] += [name for name in roles if name not in used]
     while True:
@@ -214,7 +214,7 @@ def _scan(
 
 
 def _loaded(scans: list[Any], options: dict[str, Any], display: Display) -> list[Source]:
-    """Read all rows at once, or leave them to be read in parts: by the option, or by the memory that there is."""
+    """Read all rows into memory or in parts, by the option or by the available memory."""
     needed, available = FACTOR * sum(map(_n_bytes, scans)), _available()
     in_memory = needed <= available if options["in_memory"] is None else options["in_memory"]
     if not in_memory:
@@ -225,14 +225,14 @@ def _loaded(scans: list[Any], options: dict[str, Any], display: Display) -> list
 
 
 def _n_bytes(scan: Any) -> float:
-    """Return about how many bytes all rows take; the number of rows of a text file is not known."""
+    """Return about how many bytes all rows need; the number of rows of a text file is not known."""
     if scan.n_rows is not None:
         return 8.0 * scan.n_rows * scan.width
     return sum(Path(file).stat().st_size * (GUNZIPPED if file.endswith(".gz") else 1.0) for file in scan.files)
 
 
 def _available() -> float:
-    """Return the bytes that there are: those of the system, or of the control group of a container."""
+    """Return the bytes of available memory, of the system or of a container's control group."""
     found, group = [1e12], Path("/sys/fs/cgroup")
     with suppress(OSError, ValueError):
         known = dict(line.split()[:2] for line in Path("/proc/meminfo").read_text().splitlines())
@@ -244,7 +244,7 @@ def _available() -> float:
 
 
 def _rename(made: Datasets, options: dict[str, Any]) -> None:
-    """Call the datasets by the names that the user has for them."""
+    """Name the datasets as the user does."""
     given, names = list(options.get("background_name", ())), [source.name for source in made.sources]
     if given and len(given) != len(names) - 1:
         raise click.UsageError(f"--background-name is given {len(given)} time(s). Give one for each background.")
@@ -268,12 +268,12 @@ def _split(made: Datasets, options: dict[str, Any]) -> None:
         made.sources.append(part if whole.rows is None else part.loaded())
         made.words.append({name: values[mask] for name, values in words.items()})
     if len(target) > 1 and made.label_name is None:
-        # If several conditions make the target, their names are what a user would colour by.
+        # If the target has several conditions, they are the default colours.
         made.sources[0].labels, made.label_name = made.words[0][column], column
 
 
 def _chosen_conditions(options: dict[str, Any], present: list[str]) -> tuple[list[str], list[str]]:
-    """Check the conditions that are to be target and backgrounds against those that there are."""
+    """Check that the conditions of target and backgrounds exist."""
     target, backgrounds, column = list(options["target"]), list(options["background_condition"]), "--condition-column"
     named = [*target, *backgrounds]
     for name in named:
@@ -325,7 +325,7 @@ def _attach(made: Datasets, options: dict[str, Any]) -> None:
 
 
 def matched_words(words: Any, options: dict[str, Any]) -> Any:
-    """Return what the pattern finds in words: its first group, or all that it matches."""
+    """Return the matches of a pattern in words: its first group, or the whole match."""
     pattern = options.get("subject_pattern")
     if pattern is None:
         return words
@@ -337,13 +337,13 @@ def matched_words(words: Any, options: dict[str, Any]) -> Any:
 
 
 def _prepare(made: Datasets, options: dict[str, Any]) -> None:
-    """Compute logarithms, fill gaps in, and leave constant columns out."""
+    """Compute logarithms, fill missing values, and leave constant columns out."""
     width, sides = made.sources[0].width or 0, options.get("image_shape")
     if sides is not None and sides[0] * sides[1] != width:
         raise click.UsageError(f"--image-shape {sides[0]}x{sides[1]} does not fit: there are {width} columns.")
     log1p, missing = options["log1p"], options["missing"]
     if sides is not None and not log1p and missing in ("error", "drop-rows"):
-        # Constant pixels at the borders of images stay.
+        # Constant pixels at the borders of images are kept.
         names: Any = made.sources[0].columns or [f"x{number}" for number in range(width)]
     else:
         made.sources, step = prepare(made.sources, log1p=log1p, missing=missing, strict=options["strict"])

@@ -1,4 +1,4 @@
-"""How a command runs: what it prints while it works, at the end and when it fails; and signals, which interrupt it."""
+"""How a command runs: its messages, its result, its failures, and signals that interrupt it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 
-# As in typing, which takes long to load.
+# As in `typing`, which is slow to load.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 # Seconds between two lines on the progress, if standard output is not a terminal.
 INTERVAL = 10.0
 FAILED = 2
-# A terminal that closes, or a user who presses Ctrl-C twice, sends several signals. Seconds until another one counts.
+# A terminal that closes, or a user who presses Ctrl-C twice, sends several signals. Seconds until another signal is
+# processed.
 PATIENCE = 5.0
 
 
@@ -30,7 +31,7 @@ class Signals:
     Attributes
     ----------
     came : int or None
-        The signal that came, if one did.
+        The signal that was received, if any.
     held : int
         If not 0, signals wait.
     """
@@ -49,7 +50,7 @@ class Signals:
         # Other threads than the main one get a ValueError, and no signals.
         with contextlib.suppress(ValueError):
             for number in numbers:
-                # A command that was started with nohup goes on ignoring that its terminal is closed.
+                # A command that was started with nohup ignores that its terminal is closed.
                 if signal.getsignal(number) is not signal.SIG_IGN:
                     before[number] = signal.signal(number, self._receive)
         try:
@@ -65,7 +66,7 @@ class Signals:
 
     @contextlib.contextmanager
     def held_back(self) -> Iterator[None]:
-        """Let a step that must not stop half-way finish; the interruption follows."""
+        """Let a step finish before an interruption."""
         self.held += 1
         came_before = self.came
         try:
@@ -90,8 +91,8 @@ SIGNALS = Signals()
 class Display:
     """Stages while the command works, and the result at the end; nothing if quiet.
 
-    In a terminal the present stage is shown on standard error, with a bar and the time left. Elsewhere stages are plain
-    lines on standard output, and a long stage has a further line every ten seconds: standard error is for failures.
+    In a terminal the present stage is shown on standard error, with a bar and the time left. Otherwise stages are plain
+    lines on standard output, with a further line every ten seconds in a long stage. Standard error is for failures.
 
     Attributes
     ----------
@@ -156,7 +157,7 @@ class Display:
             close_output()
 
     def cautions(self, messages: Iterable[object]) -> None:
-        """Print sentences and warnings on what to be careful about."""
+        """Print cautions."""
         for words in map(phrased, messages):
             self.say(f"! {words[:1].upper()}{words[1:]}")
 
@@ -181,7 +182,7 @@ class Display:
 
 
 def close_output() -> None:
-    """Send standard output to nowhere, because nobody reads it: Python would complain when it closes the stream."""
+    """Discard standard output if nobody reads it: Python would complain when it closes the stream."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
@@ -223,7 +224,7 @@ def run(words: list[str]) -> int:
         except (Exception, KeyboardInterrupt) as error:
             # Further interruptions wait until the message is printed.
             SIGNALS.held += 1
-            # Readers of files turn an interruption into errors of their own: the signal tells.
+            # Libraries that read files turn an interruption into other errors: check the signal.
             stopped = SIGNALS.came is not None or isinstance(error, KeyboardInterrupt)
             # Without standard error nothing is printed: print() would use standard output instead.
             if sys.stderr is not None:
@@ -273,11 +274,11 @@ def _silent_libraries() -> Iterator[None]:
     before = sys.unraisablehook
     # Files that cannot be closed because the disk is full raise a second time when they are deleted.
     sys.unraisablehook = lambda _: None
-    # Python prints what libraries log if there is no handler: matplotlib, when it makes its list of fonts.
+    # Without a handler, Python prints the log messages of libraries, such as matplotlib's on its list of fonts.
     handler = logging.NullHandler()
     logging.getLogger().addHandler(handler)
     for stream in (sys.stdout, sys.stderr):
-        # Characters that a stream cannot encode are written by their code.
+        # Characters that a stream cannot encode are written as codes.
         with contextlib.suppress(AttributeError, ValueError, OSError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:

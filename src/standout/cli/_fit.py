@@ -26,12 +26,12 @@ from standout.report import figure, findings, page, sentences
 from standout.report._words import environment, number, p_value, shortened
 
 Found = dict[str, Any]
-# Columns that the terminal names for a component, and letters of a name.
+# Most columns that the terminal lists for a component, and most letters of a name.
 MOST_COLUMNS, LONGEST_NAME = 4, 30
 
 
 def fit_files(options: dict[str, Any]) -> None:
-    """Fit what the options ask for, and write the folder."""
+    """Fit as the options say, and write the folder."""
     if options["from_sums"]:
         from standout.cli._private import fit_sums
 
@@ -52,7 +52,7 @@ def fit_and_write(model: Any, datasets: Datasets, final: Path, options: dict[str
         write_columns(draft / "columns.csv", model, datasets.columns, options["spreadsheet"])
         saved = model
         if datasets.steps:
-            # Rows that come out of a step have no names.
+            # The rows after a step have no names.
             saved = copy(model)
             vars(saved).pop("feature_names_in_", None)
             saved = standout.make_pipeline(*datasets.steps, saved)
@@ -62,7 +62,7 @@ def fit_and_write(model: Any, datasets: Datasets, final: Path, options: dict[str
         if datasets.draw is not None:
             datasets.draw(model, draft)
         found["command"] = printable(options["command"])
-        # Phrased before the folder is put in place: nothing that can fail comes after that.
+        # Words are made before the folder is moved into place: nothing can fail after that.
         sentences(found)
         text = json.dumps(found, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         (draft / MARK).write_text(text + "\n", encoding="utf-8")
@@ -90,7 +90,7 @@ def fit_and_find(model: Any, datasets: Datasets, options: dict[str, Any], displa
 
 
 def begun(options: dict[str, Any]) -> tuple[Display, Path, Any]:
-    """Return the display, the folder and the estimator of a fit; refuse at the start what could not be finished."""
+    """Return the display, the folder and the estimator of a fit; refuse early what could not be finished."""
     require_extra("skops", "models", "saving the model")
     require_extra("jinja2", "report", "the report")
     require_extra("matplotlib", "plots", "the picture")
@@ -114,7 +114,7 @@ def make_estimator(options: dict[str, Any]) -> Any:
 def _write_scores(path: Path, model: Any, datasets: Datasets, spreadsheet: bool) -> None:
     """Write the scores of all rows of the fitted datasets, batch by batch.
 
-    The variances of the columns held_out_1 ... are the ratio: each row is judged by components of the other folds.
+    The variances of the columns held_out_1 ... are the ratios: scores of a row use components of the other folds.
     """
     sources = datasets.sources[: 1 + len(getattr(model, "background_n_samples_", []))]
     held_out = None
@@ -235,7 +235,7 @@ def compare_methods(options: dict[str, Any]) -> None:
 
 
 def _compared(found: Found, of_pca: Found | None) -> list[str]:
-    """Return a line of words for a method; PCA is judged by the held-out rows of the other methods."""
+    """Return a line of text for a method; PCA is judged on the held-out rows of the other methods."""
     first, labels = found["components"][0], found["labels"]
     if found["verdict"] == "pca" and of_pca is not None and not found["kernel"]:
         first, found = {**first, **of_pca}, {**found, "held_out": True}

@@ -1,9 +1,9 @@
-"""Output that is there as a whole or not at all, and replaces nothing unasked.
+"""Output that is complete or absent, and replaces nothing without --overwrite.
 
-A result is written into a draft beside its place, and takes its place in one step at the end. What has appeared there
-meanwhile is not replaced: the finished result is put beside it, and an error says where. With --overwrite, an earlier
-result is moved into the draft before, and removed with it. The next command on the same place removes the draft of a
-process that was killed, and restores an earlier result that is only there.
+A result is written into a draft beside its place, and takes its place in one step at the end. If something else has
+appeared there meanwhile, the result gets another name beside it, and an error names it. With --overwrite, an earlier
+result is moved into the draft before, and removed with it. The next command for the same folder removes the draft of a
+killed process, and restores an earlier result from it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from standout import _writing as w
 from standout.cli._display import SIGNALS
 from standout.cli._options import refuse
 
-# The file by which a folder of results is known; no other folder is ever replaced.
+# The file that marks a folder of results; other folders are never replaced.
 MARK, EARLIER = "summary.json", "earlier"
 OURS = (MARK, "columns.csv", "figure.png", "images.npy", "images.png", "model.skops", "report.html", "scores.csv")
 
@@ -65,7 +65,7 @@ def check_output_file(path: str, overwrite: bool, inputs: Sequence[str] = ()) ->
 
 
 def is_result(folder: Path) -> bool:
-    """Return whether a folder holds what standout fit has written."""
+    """Return whether a folder holds a result of standout fit."""
     try:
         return "standout" in json.loads((folder / MARK).read_text(encoding="utf-8"))
     except (OSError, ValueError, TypeError):
@@ -83,7 +83,7 @@ def _other_content(place: Path) -> str | None:
     others = [name for name in content if name not in OURS or not (place / name).is_file()]
     if not content:
         return None
-    # A pipe in place of the mark would be waited for.
+    # A pipe in place of the mark would block.
     if MARK in others or not is_result(place):
         return "holds something else than an earlier result. Name another folder"
     if others:
@@ -97,7 +97,7 @@ def _expanded(path: str) -> Path:
 
 
 def _check_parent(place: Path) -> None:
-    """Find out by trying: permissions alone do not tell of full or read-only disks, nor of what root may do."""
+    """Try it: permissions do not show full or read-only disks, or the rights of root."""
     parent = place.parent
     refuse(
         (not place.name, f"{str(place)!r} is the root of all folders. Name another place."),
@@ -107,7 +107,7 @@ def _check_parent(place: Path) -> None:
     try:
         trial.mkdir()
         trial.rmdir()
-        # The name of the trial may be shorter.
+        # A trial with a short name.
         with suppress(FileNotFoundError):
             place.lstat()
     except OSError as error:
@@ -129,7 +129,7 @@ def folder_as_a_whole(final: Path, *, overwrite: bool) -> Iterator[Path]:
                 made.mkdir()
                 yield made
             except OSError as error:
-                # Without the name of a file it comes from a file that is open: those that are read have other errors.
+                # Without the name of a file, the error comes from an open file; reading has other errors.
                 if draft.name not in f"{error.filename or draft.name}{getattr(error, 'problem', '')}":
                     raise
                 reason = error.strerror or getattr(error, "problem", "").rpartition(": ")[2] or str(error)
@@ -139,7 +139,7 @@ def folder_as_a_whole(final: Path, *, overwrite: bool) -> Iterator[Path]:
                     if overwrite:
                         _set_aside(place, earlier)
                     with suppress(OSError):
-                        # Only an empty folder can be removed so.
+                        # This removes only an empty folder.
                         place.rmdir()
                     w.put_beside_if_taken(made, place)
                 finally:
@@ -153,13 +153,13 @@ def _set_aside(place: Path, earlier: Path) -> None:
     """Move an earlier result away from its place; anything else stays."""
     with suppress(FileNotFoundError):
         place.rename(earlier)
-        # Looked at here, where nobody else changes it: something else may have appeared since the start.
+        # Checked again: something may have appeared since the start.
         if not earlier.is_dir() or _other_content(earlier) is not None:
             earlier.rename(place)
 
 
 def _restore(earlier: Path, place: Path) -> None:
-    """Move an earlier result back if its place is free; else it is replaced, and no longer known as a result."""
+    """Move an earlier result back if its place is free; otherwise its mark is removed."""
     with suppress(OSError):
         earlier.rename(earlier.with_name("replaced") if place.exists() else place)
 
@@ -170,7 +170,7 @@ def recover(final: Path) -> None:
     for draft in w.dead_drafts(place):
         earlier = draft / EARLIER
         with SIGNALS.held_back():
-            # Something else than a result is only removed by its owner.
+            # Only its owner removes anything that is not a result.
             if not (earlier.exists() and place.exists()) or is_result(earlier):
                 _restore(earlier, place)
                 w.remove(draft)

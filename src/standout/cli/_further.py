@@ -26,7 +26,7 @@ from standout.io import Preparation, Scan, csv_writer, write_csv
 from standout.report._words import shortened, static
 from standout.sources import InMemory, transformed
 
-# Columns that are named.
+# Columns that the options name.
 MOST_COLUMNS = 5
 # Options that choose rows or belong to the page: the page writes them itself.
 CHOSEN = ("data", "background", "condition_column", "target", "background_condition", "subject_column", "method")
@@ -74,7 +74,7 @@ def _new_rows(options: dict[str, Any], steps: list[Any]) -> Scan:
     except InvalidValueError as error:
         if error.parameter != "columns":
             raise
-        # The file does not name its columns, or lacks some.
+        # The file has no names of columns, or lacks some.
         known = standout.scan(options["data"], **reading)
         lacking = [name for name in names if name not in known.known_columns]
         if known.columns is not None and lacking:
@@ -115,7 +115,7 @@ def describe(options: dict[str, Any]) -> None:
 
 
 def show_digits(options: dict[str, Any]) -> None:
-    """Fit digits that are laid over photographs, and write the folder."""
+    """Fit digits over photographs, and write the folder."""
     display, final, model = begun(options)
     with display.working():
         display.stage("laying digits over photographs")
@@ -204,7 +204,7 @@ def explore_files(options: dict[str, Any]) -> None:
         by, subjects = options["condition_column"], options["subject_column"]
         state = explorer.begun(table, method, target, others, by=by, subjects=subjects, parameters=facts)
         if options["method"] in FITTED_AS:
-            # PCA has no background: its rows are neither.
+            # PCA has no background.
             state = replace(state, roles=state.roles.replace(b"\x02", b"\x00"))
         page = explorer.serve(table, state, facts, session=options["session"], port=options["port"])
     display.cautions(table.notes)
@@ -231,7 +231,7 @@ def _opened(options: dict[str, Any], display: Display) -> Any:
     subjects, paths, reading = options["subject_column"], [options["data"], *options["background"]], reading_of(options)
     named = [name for name in (options["condition_column"], subjects) if name is not None]
     beside = list(dict.fromkeys([*named, *_columns_of_words(paths, reading)]))
-    # Subjects are chosen on the page: they are words beside the rows until then.
+    # Subjects are chosen on the page; until then the column is text beside the rows.
     made = open_datasets({**options, "subject_column": None}, display, beside=beside, split=False)
     words = {name: np.concatenate([part[name] for part in made.words]) for name in beside}
     if subjects is not None:

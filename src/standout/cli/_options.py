@@ -1,6 +1,6 @@
 """The options of the commands: types of values, sections of the help, and those that are not parameters of estimators.
 
-Nothing here loads NumPy: the help, the version and a wrong option do not have to wait for it.
+NumPy is not imported here, so that the help, the version and errors in options are fast.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ def value_of(one: Option) -> Callable[[Any], Any]:
 
 
 def words_of(one: Option) -> tuple[str, ...]:
-    """Return the words that a parameter may be."""
+    """Return the words that a parameter accepts."""
     return (*one.words, "none") if one.none else one.words
 
 
 def metavar_of(one: Option) -> str:
-    """Return what the help shows in place of a value."""
+    """Return the placeholder of a value in the help."""
     number = [] if one.number is None else ["N" if one.number.kind is int else "NUMBER"]
     further = {"background_weights": ["W1,W2,..."], "smooth": ["HEIGHTxWIDTH"]}.get(one.name, [])
     return "NAME" if len(words_of(one)) > 5 else "|".join([*number, *further, *words_of(one)])
@@ -70,7 +70,7 @@ def sides(value: str) -> tuple[int, int]:
 
 
 def refuse(*cases: tuple[object, str]) -> None:
-    """Raise an error with the words of the first case that is true."""
+    """Raise an error with the text of the first case that is true."""
     for problem, words in cases:
         if problem:
             raise click.UsageError(words)
@@ -89,7 +89,7 @@ class SectionedCommand(click.Command):
     """A command whose help lists its options in sections."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the sections, in the order of their first options."""
+        """Write the sections in the order of their first options."""
         sections: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx) if isinstance(param, click.Option) else None

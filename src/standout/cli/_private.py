@@ -23,7 +23,7 @@ from standout.private import PrivateMoments, from_ranges, release
 from standout.report._words import number, percent
 from standout.sources import open_dataset
 
-# Methods that need no more than sums, and options of fit that mean something without rows.
+# Methods that need only sums, and options of fit that apply without rows.
 FROM_SUMS = (*LINEAR, "pca")
 WITHOUT_ROWS = {
     *("data", "background", "from_sums", "method", "title", "output", "overwrite", "quiet", "spreadsheet"),
@@ -64,14 +64,14 @@ def release_file(options: dict[str, Any]) -> None:
 
 
 def _bounds(options: dict[str, Any], columns: list[str]) -> tuple[list[str], dict[str, Any]]:
-    """Return the columns in the order that all places share, and their bounds."""
+    """Return the columns in an order that is the same at all places, and their bounds."""
     if options["whiten_by"] is not None:
         background, _ = _added(options["whiten_by"])
         if background.columns is None or set(background.columns) != set(columns):
             raise click.UsageError(f"{options['whiten_by']!r} has other columns. Choose them with --columns.")
         return list(background.columns), background.whitening()
     ranges = read_ranges(options["ranges"])
-    # Refuses ranges that lack a column.
+    # This refuses ranges that lack a column.
     from_ranges(ranges, columns=columns)
     names = [name for name in ranges if name in set(columns)]
     return names, from_ranges(ranges, columns=names)
@@ -141,7 +141,7 @@ def _added(pattern: str) -> tuple[PrivateMoments, list[str]]:
 def _found(
     model: Any, sums: Sequence[PrivateMoments], names: list[str], files: Sequence[list[str]], options: dict[str, Any]
 ) -> dict[str, Any]:
-    """Collect what the fit has found, in the form of the findings of rows."""
+    """Collect the findings of the fit, in the same form as for rows."""
     filters = np.asarray(model.components_).T
     variances = np.array([part.variance(filters) for part in sums])
     # A direction without any variance is all noise.

@@ -37,7 +37,7 @@ from standout.sources import Source, open_datasets
 NEARLY_PCA = 0.9
 # The regularisation before a choice.
 FIRST: dict[str, Any] = {"shrinkage": "ledoit-wolf", "alpha": 0.0, "epsilon": 1.0}
-# Components that "auto" tests at most.
+# Most components that "auto" tests.
 MOST_COMPONENTS = 20
 # Sparse rows that are larger than this both ways are not multiplied out.
 LARGE = 8192
@@ -45,10 +45,10 @@ LARGE = 8192
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """What a fit found: the problem with all choices made, its solution, and what that is worth on held-out rows.
+    """The result of a fit: the problem with all choices, its solution, and its results on held-out rows.
 
-    `inner` are the vectors in the coordinates of the sums, `moments` those of the sums without covariates, `mean` is
-    the centre of scores in the columns of the data.
+    `inner` has the vectors in the coordinates of the sums, `moments` the sums without covariates, `mean` the centre of
+    scores in the columns of the data.
     """
 
     problem: Problem
@@ -76,9 +76,9 @@ def fit_problem(
     solver: str = "auto",
     seed: int = 0,
 ) -> Fit:
-    """Choose what is to be chosen, solve, and judge by held-out rows.
+    """Make all choices, solve, and judge by held-out rows.
 
-    `every` is for all components that there are, `by_means` for signs that depend on the means of the datasets.
+    `every` means all possible components, `by_means` signs that depend on the means of the datasets.
     """
     if folds is not None and data.lacks_rows:
         folds, reason = None, "a fold has no rows of one of the datasets"
@@ -124,7 +124,7 @@ def fit_problem(
         held_out = judge(problem, data, folds, inner, starts=starts, seed=seed)
         order = np.argsort(-held_out.ratio, kind="stable")
         if np.all(np.isfinite(held_out.ratio)) and np.any(order != np.arange(len(order))):
-            # What stands out most on held-out rows comes first, also where the shrunken problem has another order.
+            # Components are sorted by their held-out ratio, which can differ from the order of the shrunken problem.
             held_out, inner = held_out.taken(order), take(inner, order, axis=1)
             solution = solution.taken(order)
     return Fit(problem, solution, inner, sums, moments, mean, path, columns_path, held_out)
@@ -170,7 +170,7 @@ class BackgroundTransformer(FittedTransformer):
 
     # Number of components that "auto" has found.
     _n_found: int = 1
-    # What a missing ratio says about the parameters.
+    # A missing ratio is explained by the parameters.
     _why_no_ratio: ClassVar[str] = ""
 
     def fit(
@@ -209,7 +209,7 @@ class BackgroundTransformer(FittedTransformer):
         object
             The estimator itself.
         """
-        # PCA has no folds, and scikit-learn's checks set `cv` to a list of splits.
+        # Without folds in PCA; scikit-learn's checks set `cv` to a list of splits.
         folded = background is not None or self.target_label is not None
         check_parameters(self.method, {name: value for name, value in vars(self).items() if folded or name != "cv"})
         if background is not None:
@@ -231,7 +231,7 @@ class BackgroundTransformer(FittedTransformer):
         if self.target_label is not None:
             self.classes_ = np.unique(np.asarray(y))
             self.background_labels_ = [label for label in self.classes_.tolist() if label != self.target_label]
-        # Numbers out of range are found, and told in words.
+        # Numbers out of range become an error.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             self._fit_sources(sources if self.robust is None else self._weighed(sources))
         return self
@@ -289,7 +289,7 @@ class BackgroundTransformer(FittedTransformer):
         )
         if self.component_test_.n_components == 0:
             _warn("no component is distinguishable from chance", "One component is kept.")
-        # Rounding can leave the fit fewer directions than the test.
+        # Because of rounding, the fit can have fewer directions than the test.
         most = fit.solution.rank or MOST_COMPONENTS
         self._n_found = max(min(self.component_test_.n_components, most), 1)
         return self._n_found > 1
@@ -318,7 +318,7 @@ class BackgroundTransformer(FittedTransformer):
     # --- what was found ------------------------------------------------------------------------------------------
 
     def _keep_fit(self, fit: Fit, vectors: Float) -> None:
-        """Keep what was found as attributes; the vectors have unit background variance."""
+        """Set the fitted attributes; the vectors have unit background variance."""
         problem, held_out, moments = fit.problem, fit.held_out, fit.moments
         if not all_finite(vectors):
             advice = "Scale the columns, or regularise more."
@@ -330,8 +330,8 @@ class BackgroundTransformer(FittedTransformer):
         self.n_samples_, *self.background_n_samples_ = (part.count for part in moments)
         self.path_, self.held_out_ = fit.path, held_out
         self.n_folds_ = 0 if held_out is None else held_out.vectors.shape[0]
-        # Held-out scores of a background are about its own mean. They are moved by this much to their place in a
-        # picture, and those of the target are not moved.
+        # Held-out scores of a background are about its own mean. This shift moves them to their place in a picture;
+        # scores of the target are not moved.
         centre = moments[0].mean
         if problem.center == "background" and len(moments) > 1:
             centre = mixed(problem.weights, [part.mean for part in moments[1:]])

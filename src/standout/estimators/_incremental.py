@@ -42,7 +42,7 @@ def _reject(parameter: str, value: Any, advice: str) -> None:
 
 
 class IncrementalTransformer(BackgroundTransformer):
-    """A transformer that can be fitted from sums. The sums of each dataset and fold stay in `_data`, never rows."""
+    """A transformer that can be fitted from sums. `_data` has the sums of each dataset and fold, never rows."""
 
     _data: TallData | None = None
     _folds: Folds | Places | None = None
@@ -57,9 +57,9 @@ class IncrementalTransformer(BackgroundTransformer):
     def partial_fit(self, X: Any = None, y: Any = None, *, background: Any = None) -> Self:
         """Add more rows of the target, of the backgrounds, or of both.
 
-        Only sums are kept. Rows are numbered over all batches, so that the components and the choice are those of
-        ``fit`` on all rows, up to rounding. There are components as soon as every dataset has two rows, and held-out
-        ratios as soon as every fold has two.
+        Only sums are kept. Rows are numbered over all batches, so that components and choices equal those of ``fit`` on
+        all rows, up to rounding. There are components as soon as every dataset has two rows, and held-out ratios as
+        soon as every fold has two.
 
         Parameters
         ----------
@@ -90,9 +90,9 @@ class IncrementalTransformer(BackgroundTransformer):
     def merge(self, other: Any) -> Self:
         """Add all rows that another estimator was fitted to, without seeing them.
 
-        For rows that may not leave the place where they are: each place fits an estimator to its own rows, and only
-        estimators travel. They have counts, means and sums of products, never rows. Each place becomes a fold, so that
-        the choice and the ratio hold for other places. The other estimator stays as it is.
+        For rows that may not leave their place: each place fits an estimator to its rows, and sends only the estimator.
+        They have counts, means and sums of products, never rows. Each place becomes a fold, so that the choice and the
+        ratio hold for other places. The other estimator stays as it is.
 
         Parameters
         ----------
@@ -200,7 +200,7 @@ class IncrementalTransformer(BackgroundTransformer):
     # --- batches -------------------------------------------------------------------------------------------------
 
     def _known_parts(self) -> list[Parts]:
-        """Return the sums of the rows before, by dataset; none if there were no rows."""
+        """Return the sums of all earlier rows, by dataset; None without earlier rows."""
         if self._data is None and not self.__sklearn_is_fitted__():
             return []
         data = _data_of(self)

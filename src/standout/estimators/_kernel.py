@@ -30,13 +30,13 @@ from standout.problem import Problem, adjusted
 from standout.selection import Data, TallData, make_data, plan_folds, simplex_grid
 from standout.sources import InMemory, Mapped, Source
 
-# A pivot of a Cholesky factor below this many units of rounding may be nothing but rounding.
+# A pivot of a Cholesky factor below this number of rounding units may be only rounding.
 ROUNDED_PIVOT = 100.0
-# Coordinates whose variance is a smaller share of their mean square vary by rounding alone.
+# Below this share of its mean square, the variance of a coordinate is only rounding.
 ROUNDED_VARIANCE = 1e-30
-# The share of the largest coordinate below which digits are rounding.
+# Coordinates are rounded to this share of the largest one.
 ROUNDED_DIGITS = 1e-12
-# Weights of several kernels are learned from at most this many rows, on a grid with so many steps.
+# Most rows from which weights of several kernels are learned, and steps of the grid.
 LEARNED_ROWS, STEPS = 600, 4
 
 
@@ -65,7 +65,7 @@ class KernelTransformer(BackgroundTransformer):
     )
 
     def _weighed(self, sources: list[Source]) -> list[Source]:
-        # Robust weights are those of the coordinates, which `_fit_sources` finds; wild cells are those of the rows.
+        # Robust weights are found for the coordinates by `_fit_sources`; outlying cells are found in the rows.
         return super()._weighed(sources) if self.robust == "cells" else sources
 
     def _fit_sources(self, sources: list[Source]) -> None:
@@ -83,7 +83,7 @@ class KernelTransformer(BackgroundTransformer):
         self._keep_kernel(fit)
 
     def _fit_coordinates(self, sources: Sequence[Source], kind: CoordinateMap, seed: int) -> tuple[Fit, Float | None]:
-        """Fit to datasets in coordinates; return the fit and the root that coordinates are multiplied by."""
+        """Fit to datasets in coordinates; return the fit and the root by which coordinates are multiplied."""
         width = int(sources[0].width or 0)
         check_directions(1, width)
         folds, reason = plan_folds(sources, self.cv, width)
@@ -102,9 +102,9 @@ class KernelTransformer(BackgroundTransformer):
         if all(part.total_variance <= ROUNDED_VARIANCE * float(part.mean @ part.mean) for part in sums.moments):
             check_directions(1, 0)
         problem, auto, rule = self._posed(sums.moments, data.n_columns, n_covariates=data.n_covariates)
-        # A ridge leaves as many components as coordinates.
+        # With a ridge there are as many components as coordinates.
         every = self.n_components is None and self.method == "kcpca"
-        # Signs of coordinates mean nothing.
+        # The signs of coordinates have no meaning.
         given: dict[str, Any] = {"every": every, "by_means": True, "auto": auto, "weight_rule": rule, "seed": seed}
         with one_blas_thread(data.n_columns**3):
             return fit_problem(problem, data, folds, reason, **given), root
@@ -137,7 +137,7 @@ class KernelTransformer(BackgroundTransformer):
             count = source.count_rows()
             chosen = np.sort(rng.choice(count, min(count, LEARNED_ROWS // len(sources)), replace=False))
             some.append(InMemory(source.take(chosen), source.name))
-        # Kernels are mixed in units of their own size.
+        # Each kernel is divided by its size before mixing.
         units = np.array([float(np.mean(to_host(part.diagonal(some[0].rows)))) or 1.0 for part in kernel.kernels])
         best, chosen_weights = -np.inf, np.asarray(kernel.weights)
         for point in simplex_grid(len(kernel.kernels), STEPS):
@@ -204,7 +204,7 @@ def _total_root(parts: Sequence[Moments]) -> Float:
 
 
 def _rounded(sources: Sequence[Source]) -> list[Source]:
-    """Return coordinates without digits of rounding: equal rows would differ by these, as if they had a spread."""
+    """Round coordinates, so that equal rows do not differ by rounding errors, which would look like a spread."""
     step = ROUNDED_DIGITS * max(source.map_reduce(lambda batch: largest(abs(batch.rows)), max) for source in sources)
     width = int(sources[0].width or 0)
     return _changed(sources, lambda rows: namespace(rows).round(rows / step) * step if step else rows, width)
@@ -250,7 +250,7 @@ class KernelDiscriminativePCA(KernelTransformer):
     See Also
     --------
     DiscriminativePCA : The linear method.
-    KernelContrastivePCA : The difference of variances in place of the ratio.
+    KernelContrastivePCA : The difference of variances instead of the ratio.
 
     Notes
     -----

@@ -2,7 +2,7 @@
 
 The problem of m target rows X, n background rows Y and a ridge, ``XᵀX/m u = λ (YᵀY/n + ε I) u``, needs only products of
 rows: with ``u = Xᵀp - Yᵀz`` it is the eigenproblem of the Schur complement ``XXᵀ - XYᵀ (nε I + YYᵀ)⁻¹ YXᵀ``, of size m.
-All products are computed once. A fold is a choice of rows and columns of them.
+All products are computed once. A fold selects rows and columns of these products.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ Numbers = npt.NDArray[np.intp]
 # Products of target and target, background and target, background and background.
 Blocks = tuple[Float, Float, Float]
 
-# Values of ε that are solved by iterations; all others are solved in the span of what these find.
+# Number of values of ε that are solved by iterations. The others are solved in the span of their vectors.
 REPRESENTATIVES = 6
-# Vectors in a block beyond those that are wanted, and products with it in each round.
+# Extra vectors in a block, and products with it in each round.
 MORE, DEPTH = 2, 2
 # Rounds from vectors near the solution, and the largest residual, as a share of the eigenvalue, that ends them.
 ROUNDS, EXACT = 6, 1e-10
@@ -75,7 +75,7 @@ class KernelRows(Data):
         if fold not in self._known:
             chosen = [own != (-1 if fold is None else fold) for own in self.folds]
             places = np.flatnonzero(np.concatenate(chosen))
-            # Rows of the fold have the weight 0: no copy of the others is made.
+            # Rows of the fold get the weight 0, which saves a copy of the others.
             pairs = zip(self.parts, chosen, strict=True)
             moments = tuple(RowMoments(rows, own.astype(float)) for rows, own in pairs)
             self._known[fold] = replace(Sums.of(moments), solver=_Dual(moments, places, self.matrix, self.products))
@@ -88,7 +88,7 @@ class KernelRows(Data):
 
 @dataclass(frozen=True, eq=False)
 class _Dual:
-    """The problem of some rows, by the products of these rows."""
+    """The eigenproblem of some rows, from their inner products."""
 
     moments: tuple[RowMoments, ...]
     places: Numbers
@@ -110,7 +110,7 @@ class _Dual:
                 found.append(schur.duals(block))
         if not found:
             return [None] * len(epsilons)
-        # All values are solved in the span of these directions, which are given as weights of rows.
+        # All values are solved in the span of these directions, which are weights of rows.
         duals = np.concatenate(found, axis=1)
         own, across, other = blocks
         p, z = np.split(duals, [m])
@@ -162,7 +162,7 @@ class _Dual:
         return self._known[weights]
 
     def _block(self, first: Any, second: Any) -> Float:
-        """Return the products of some centred rows with others, in an array of their own."""
+        """Return the products of some centred rows with others, as a copy."""
         block = self.products[np.ix_(first[0], second[0])]
         centred_columns(block, second[2])
         centred_columns(block.T, first[2])
@@ -218,7 +218,7 @@ class _Schur:
         return values, found, np.linalg.norm(product(images, turn) - found * values, axis=0)
 
     def leading(self, count: int, block: Float | None) -> tuple[Float, Float]:
-        """Return the leading eigenvectors, by rounds from a block near them or, if these do not end soon, by LAPACK."""
+        """Return the leading eigenvectors, by iterations, or by LAPACK if these converge slowly."""
         if block is not None:
             more = np.random.default_rng(0).standard_normal((len(block), min(MORE, len(block) - count)))
             block = np.concatenate([block, np.linalg.norm(block) / len(block) * more], axis=1)

@@ -57,7 +57,7 @@ class LinearTransformer(IncrementalTransformer):
         folds, reason = plan_folds(sources, self.cv, size)
         kinds = ["rows"] if thin else ["scatter", "root"]
         again = all(source.again for source in sources)
-        # Ledoit-Wolf shrinkage needs further sums; after a choice by folds only if that fails.
+        # Ledoit-Wolf shrinkage needs further sums; "auto" needs them only if folds cannot decide.
         rule = self.shrinkage if self.method == "dpca" and isinstance(self.shrinkage, str) else None
         norms = rule is not None and (rule != "auto" or folds is None or not again)
         for kind in kinds:
@@ -104,7 +104,7 @@ class LinearTransformer(IncrementalTransformer):
             )
 
     def _keep_linear(self, fit: Fit, data: Data) -> None:
-        """Keep what was found, with components in units of the background's standard deviation."""
+        """Set the fitted attributes, with components in units of the background's standard deviation."""
         unit = unit_of(fit, fit.inner)
         inner, moments = fit.inner / unit, fit.moments
         self._keep_fit(fit, inner)
@@ -128,8 +128,8 @@ class LinearTransformer(IncrementalTransformer):
             self.n_columns_ = len(fit.solution.columns)
             self.columns_path_ = fit.columns_path
         self._column_facts = (*data.column_facts(), [part.effective_count for part in moments])
-        # Sparse rows that were not multiplied out are rows, and not sums.
-        # The copy is without the sums of other folds, which are as large.
+        # Here the moments hold sparse rows, and not sums.
+        # A copy, without the sums of other folds, which have the same size.
         tall = isinstance(data, TallData) and not isinstance(moments[0], RowMoments)
         self._data = replace(data) if tall else None  # type: ignore[type-var, assignment]
 
@@ -147,8 +147,7 @@ class LinearTransformer(IncrementalTransformer):
 
         Returns
         -------
-        array of shape (n_samples, n_features)
-            The part of the data that the components carry.
+        array of shape (n_samples, n_features) The part of the data that the components explain.
         """
         check_is_fitted(self)
         scores = open_dataset(X, "the scores").loaded().rows
@@ -161,7 +160,7 @@ class LinearTransformer(IncrementalTransformer):
 
     @property
     def mean_differences_(self) -> MeanDifferences:
-        """How far the means of target and background are apart, in each column; needs a background."""
+        """Difference of the means of target and background in each column; needs a background."""
         check_is_fitted(self)
         means, variances, counts = self._column_facts
         if len(means) == 1:
@@ -224,7 +223,7 @@ class DiscriminativePCA(LinearTransformer):
     problem_ : Problem
         The problem that was solved.
     path_ : Path or None
-        How each shrinkage fares on held-out rows.
+        The held-out ratio at each shrinkage.
     columns_ : ndarray of int
         The columns that components use; only with `n_columns`.
     n_components_, n_features_in_, n_samples_, n_folds_ : int

@@ -1,4 +1,4 @@
-"""Pipelines that take the backgrounds through the same steps as the target."""
+"""Pipelines that apply the same steps to target and backgrounds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _last_transforms(pipeline: Any) -> bool:
 
 
 class BackgroundPipeline(Pipeline):
-    """A scikit-learn pipeline that takes the backgrounds through its steps, as it does the target.
+    """A scikit-learn pipeline that transforms the backgrounds in the same way as the target.
 
     Each step is fitted to the target alone, and then applied to the target and to each background, so that all datasets
     reach the estimator in the same units. Build one with `make_pipeline`. Steps after the estimator see the scores of
@@ -142,7 +142,7 @@ class BackgroundPipeline(Pipeline):
         return found
 
     def _before_last(self, data: Any) -> Any:
-        """Return a dataset after all steps but the last."""
+        """Return a dataset transformed by all steps except the last."""
         for _, _, step in self._iter(with_final=False):
             data = _after(data, step)
         return data
@@ -151,8 +151,8 @@ class BackgroundPipeline(Pipeline):
 def make_pipeline(*steps: Any) -> BackgroundPipeline:
     """How is the background preprocessed in the same way as the target?
 
-    Builds a pipeline whose ``fit(X, background=...)`` takes every background through the steps that were fitted to the
-    target. A plain scikit-learn pipeline would pass the backgrounds to the estimator as they are. To scale columns
+    Builds a pipeline whose ``fit(X, background=...)`` applies the steps, which are fitted to the target, to every
+    background. A plain scikit-learn pipeline would pass the backgrounds to the estimator as they are. To scale columns
     alone, use the estimator's `scale`, which is computed again in every fold and permutation.
 
     Parameters
@@ -184,7 +184,7 @@ def make_pipeline(*steps: Any) -> BackgroundPipeline:
 
 
 def is_step(step: Any) -> bool:
-    """Return whether a step of a pipeline does anything."""
+    """Return whether a step of a pipeline is not skipped."""
     return step is not None and not isinstance(step, str)
 
 
@@ -200,7 +200,7 @@ def background_step(estimator: Any) -> Any:
 
 
 def _after(data: Any, step: Any) -> Any:
-    """Return a dataset after a fitted step."""
+    """Return a dataset transformed by a fitted step."""
     return transformed(data, [step]) if isinstance(data, Source) else step.transform(data)
 
 
@@ -231,10 +231,10 @@ def _fitted_step(name: str, step: Any, data: Any, y: Any) -> Any:
 
 
 def check_caller(background: Any) -> None:
-    """Look for a caller of scikit-learn that does not treat the background as it treats the target.
+    """Find a pipeline or search of scikit-learn that treats target and background differently.
 
     A plain pipeline passes the background to its last step as it is, while the target goes through all steps. A plain
-    search cuts a background into the folds of the target, if both have equally many rows.
+    search cuts a background into the folds of the target if both have the same number of rows.
     """
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _PASSED:

@@ -1,4 +1,4 @@
-"""What a fitted model does: scores of rows, held-out scores, and how it looks to scikit-learn."""
+"""Methods of a fitted model: scores, held-out scores, and what scikit-learn needs."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from standout.selection import HeldOut, Path
 from standout.sources import DaskBlocks, Source, keys_of, open_dataset, open_datasets
 
 DOC_LINK = "https://github.com/standout-pca/standout/tree/main/docs/api/index.rst"
-# The parameter that each method chooses.
+# The regularisation parameter of each method.
 CHOSEN = {"dpca": "shrinkage", "cpca": "alpha", "kdpca": "epsilon", "kcpca": "alpha"}
 
 
 def keep_parameters(model: Any, given: dict[str, Any]) -> None:
-    """Keep the arguments of ``__init__``, which scikit-learn wants to see in its signature, one by one."""
+    """Set the arguments of ``__init__``, which scikit-learn requires in its signature, as attributes."""
     for name, value in given.items():
         if name != "self":
             setattr(model, name, value)
 
 
 class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """The results of a fit to a target and its backgrounds, and what can be done with them."""
+    """The methods of an estimator that was fitted to a target and its backgrounds."""
 
     method: ClassVar[str]
     n_components: int | str | None
@@ -65,7 +65,7 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     n_folds_: int
     held_out_: HeldOut | None
     path_: Path | None
-    # The score of each dataset's mean.
+    # The scores of the mean of each dataset.
     shifts_: Float
     # Only with `target_label`, names of columns or `robust`.
     classes_: npt.NDArray[Any]
@@ -75,7 +75,7 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     outlying_rows_: list[npt.NDArray[np.intp]]
     robust_weights_: list[RobustWeights]
 
-    # Where scikit-learn's diagram of a model links to; without a link it shows no tooltips.
+    # Link of scikit-learn's diagram of a model; without a link it has no tooltips.
     _doc_link_module = "standout"
     _doc_link_template = DOC_LINK
 
@@ -85,7 +85,7 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     def _open(self, X: Any, name: str = "the rows") -> Source:
         """Open rows that have the columns of the fit."""
-        # scikit-learn knows the names of pandas and polars alone; others are found by `open_dataset`.
+        # scikit-learn finds column names of pandas and polars only; `open_dataset` finds the others.
         if not isinstance(X, Source) and (_get_feature_names(X) is not None or keys_of(X) is None):
             _check_feature_names(self, X, reset=False)
         source = open_dataset(X, name, columns=getattr(self, "feature_names_in_", None))
@@ -138,7 +138,7 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def held_out_scores(
         self, X: Any, *, background: Any = None, adjust: Any = None, background_adjust: Any = None
     ) -> list[Float]:
-        """Return the scores of the fitted rows, each by components that were found without its fold.
+        """Return the scores of the fitted rows, each by the components of the other folds.
 
         The variance of the backgrounds' scores is 1, and that of the target's is `ratio_` (with
         ``center="background"`` their mean square).
@@ -181,11 +181,11 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return scores + self.shifts_[dataset]
 
     def _cleaned(self, rows: Rows, dataset: int) -> Rows:
-        """Return rows with wild cells replaced, as the fit saw them."""
+        """Return rows with outlying cells replaced, as in the fit."""
         return self.robust_weights_[dataset].cleaned(rows) if self.robust == "cells" else rows
 
     def _new_scores(self, rows: Rows) -> Array:
-        """Return the scores of new rows, without cells that are wild in every dataset of the fit."""
+        """Return the scores of new rows; cells that are outlying in every dataset of the fit are limited."""
         if self.robust == "cells":
             xp = namespace(rows)
             lows, highs = ([getattr(part, side) for part in self.robust_weights_] for side in ("low", "high"))
@@ -252,7 +252,7 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return pd.DataFrame(_table(self), index=[f"component {number + 1}" for number in range(self.n_components_)])
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Return whether there are components; after few rows of ``partial_fit`` there are none."""
+        """Return whether there are components; ``partial_fit`` needs some rows first."""
         return hasattr(self, "problem_")
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:

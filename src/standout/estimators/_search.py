@@ -1,4 +1,4 @@
-"""Choosing parameters by cross-validation that leaves rows out of the backgrounds, too."""
+"""Choose parameters by cross-validation that also leaves out rows of the backgrounds."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ Numbers = npt.NDArray[np.intp]
 class BackgroundSearchCV(TransformerMixin, BaseEstimator):
     """Which parameters lead to components that hold on new rows?
 
-    ``GridSearchCV(estimator, grid).fit(X, background=Y)`` cuts X into folds and leaves Y whole, so that each fold is
-    compared with rows of the background that were fitted. This search cuts every dataset into folds. Each fit uses the
-    other folds of all datasets, and is scored on held-out rows of all.
+    ``GridSearchCV(estimator, grid).fit(X, background=Y)`` cuts X into folds and not Y, so that each fold is compared
+    with background rows of the fit. This search cuts every dataset into folds. Each fit uses the other folds of all
+    datasets, and is scored on held-out rows of all.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ class BackgroundSearchCV(TransformerMixin, BaseEstimator):
         return self.fit(X, y, **given).transform(X)
 
     def inverse_transform(self, X: Any) -> Any:
-        """Map scores back to rows by `best_estimator_`."""
+        """Map scores back to rows with `best_estimator_`."""
         return self._best().inverse_transform(X)
 
     def score(self, X: Any, y: Any = None, *, background: Any = None) -> float:
@@ -223,7 +223,7 @@ class _Given:
         return target, y, {"background": others} if others else {}
 
     def beside_some(self, rows: Numbers, known: Container[str]) -> dict[str, Any]:
-        """Return the values beside some rows, as arguments of a ``fit`` that knows these names."""
+        """Return the values beside some rows, as arguments of ``fit``."""
         found: dict[str, Any] = {}
         for name, values in self.beside.items():
             pairs = zip(values, self.numbers(rows), strict=True)
@@ -234,7 +234,7 @@ class _Given:
 
 
 class _OfNumbers(BaseEstimator):
-    """An estimator that is fitted and scored by the numbers of rows, so that scikit-learn can cut all datasets."""
+    """An estimator that is fitted and scored by row numbers, so that scikit-learn can cut all datasets."""
 
     def __init__(self, estimator: Any, given: _Given, scoring: Any) -> None:
         keep_parameters(self, locals())
@@ -255,7 +255,7 @@ class _OfNumbers(BaseEstimator):
     def score(self, rows: Numbers, y: None = None) -> float:
         X, labels, given = self.given.some(rows)
         found = _score(self.estimator, self.scoring, X, labels, given)
-        # An infinite score is not the best one: the rows do not vary.
+        # An infinite score is ignored: the background rows do not vary.
         return found if np.isfinite(found) else float("nan")
 
 
@@ -273,7 +273,7 @@ def _listed(given: dict[str, Any], counts: list[int]) -> dict[str, list[Any]]:
 
 
 def _splits(given: _Given, cv: Any, random_state: Any) -> list[tuple[Numbers, Numbers]]:
-    """Return the numbers of the rows that are fitted and left out in each split."""
+    """Return the numbers of the fitted and the held-out rows of each split."""
     counts, groups = given.counts, given.beside.get("groups")
     labels = None if given.y is None or len(counts) > 1 else np.asarray(given.y)
     settings = {"shuffle": True, "random_state": 0 if random_state is None else random_state}

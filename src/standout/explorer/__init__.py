@@ -1,6 +1,6 @@
 """Exploring data by hand: target and background are chosen on a page, which answers while a slider moves.
 
-`standout.explore` and the command ``standout explore`` open the page. The other names work without one.
+`standout.explore` and the command ``standout explore`` open the page. The other names are for use without a page.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = ["Engine", "State", "Table", "changed", "explore", "inside", "read_ses
 OF_THE_PAGE = ("scale", "center", "n_components", "shrinkage", "alpha", "epsilon")
 # Seconds after the last page was closed until the exploration ends: a page that is loaded again is closed first.
 GRACE = 6.0
-# Bytes of a message; sessions of very many rows are longer. Seconds that a connection may be silent.
+# Bytes of a message; sessions of very many rows are longer. Timeout of a connection in seconds.
 MOST_BYTES, BYTES_PER_ROW, SILENCE = 2**20, 4, 60.0
 MOST_PAGES = 16
 HEADER = "X-Standout-Token"
@@ -62,14 +62,14 @@ def explore(
     wait: bool | None = None,
     **parameters: Any,
 ) -> Exploration:
-    """What stands out in which rows? Choose target and background by hand, on a page that answers.
+    """What stands out in which rows? Choose target and background by hand on an interactive page.
 
     In a notebook, the page is shown below the cell.
 
     Parameters
     ----------
     X : file, frame or array
-        All rows, or the target if there is a background. Columns of a frame or file that are not numbers can be used
+        All rows; with a background, the rows of the target. Columns of a frame or file that are not numbers can be used
         to choose rows, as subjects or for colours.
     y : array-like or str, default=None
         The condition of each row, or the name of its column.
@@ -159,7 +159,7 @@ def begun(
 def serve(
     table: Table, state: State, parameters: dict[str, Any], *, session: Any = None, port: int = 0, framed: bool = False
 ) -> Exploration:
-    """Begin to serve the page of an exploration. What cannot be answered is said before."""
+    """Begin to serve the page of an exploration. Errors are raised before the page opens."""
     if session is not None:
         if not Path(session).is_file():
             raise MissingFileError(f"there is no file {shown(session)}", advice="Check the name of the session.")
@@ -186,7 +186,7 @@ class Exploration:
     Attributes
     ----------
     address : str
-        With the token, without which nothing is served.
+        It contains the token that every request needs.
     """
 
     def __init__(self, engine: Engine, state: State, *, port: int = 0, framed: bool = False) -> None:
@@ -235,7 +235,7 @@ class Exploration:
     def wait(self) -> None:
         """Wait until the exploration has ended; Ctrl-C ends it."""
         try:
-            # Without a limit, an interrupt would not be noticed on every system.
+            # Without a limit, some systems would not notice an interrupt.
             while not self._ended.wait(0.5):
                 pass
         finally:
@@ -253,7 +253,7 @@ class Exploration:
     # --- pages ---
 
     def page(self, name: str) -> Page:
-        """Return the state of a page: the state before it was loaded again, or a new one."""
+        """Return the state of a page: a new one, or the earlier one if the page was loaded again."""
         with self._lock:
             if name not in self.pages:
                 while len(self.pages) >= MOST_PAGES:
@@ -273,11 +273,11 @@ class Exploration:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     exploration: Exploration
-    # Elsewhere two programs could have the same port.
+    # On other systems, two programs could use the same port.
     allow_reuse_address = os.name == "posix"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of connections that break."""
+        """Ignore broken connections."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -311,7 +311,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, code: int, kind: str, body: bytes, policy: str = "default-src 'none'") -> None:
         if code != 200:
-            # What was not read of the request must not be taken for the next one.
+            # The unread rest of the request must not be read as the next request.
             self.close_connection = True
         self.send_response(code)
         frames = NOTEBOOKS if self.server.exploration.framed else "'none'"
@@ -373,7 +373,7 @@ def answered(page: Page, body: bytes) -> dict[str, Any]:
             raise TypeError
         return page.reply(message)
     except Exception as error:
-        # A page that waits for ever would be worse than a sentence that says little.
+        # A vague sentence is better than a page that waits for ever.
         return {"problem": _sentence(error)}
 
 
@@ -387,7 +387,7 @@ def _sentence(error: Exception) -> str:
 
 
 def page_html() -> tuple[bytes, str]:
-    """Return the page, which has no data yet, and the policy that lets its own script run and no other."""
+    """Return the page, still without data, and a policy that allows only its own script."""
     folder = resources.files("standout.explorer") / "static"
     page, css, js = ((folder / f"explore.{kind}").read_text(encoding="utf-8") for kind in ("html", "css", "js"))
     made, script = page.replace("/* styles */", static("page.css") + css), static("charts.js") + js

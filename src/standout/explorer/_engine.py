@@ -1,4 +1,4 @@
-"""The question of an exploration as a value, and its answer: the same fit as in Python, and sums for the slider."""
+"""The question of an exploration as a value, and its answer: the same fit as in Python, with sums for the slider."""
 
 from __future__ import annotations
 
@@ -31,31 +31,31 @@ from standout.sources._base import Chosen
 Numbers = npt.NDArray[np.intp]
 NEITHER, TARGET, BACKGROUND = range(3)
 ROLES = ("neither", "target", "background")
-# What the slider of each method moves.
+# The parameter of each method's slider.
 SLIDERS = {"dpca": "shrinkage", "cpca": "alpha", "kdpca": "epsilon", "kcpca": "alpha"}
 # More conditions than this in the background are one dataset.
 MOST_BACKGROUNDS = 20
-# Answers that are kept, rows of a sample of files, and columns up to which folds are solved during the drag.
+# Number of cached answers, rows in the sample of a file, and the most columns for which a slider solves the folds.
 MOST_KEPT, MOST_SAMPLED, MOST_JUDGED = 12, 20_000, 256
-# Rows that a kernel may have: more take too long while a user waits.
+# Maximum number of rows for a kernel method: a user would wait too long for more.
 MOST_KERNEL_ROWS = 20_000
 KIND = "standout exploration"
 
 
 @dataclass(frozen=True)
 class State:
-    r"""What is asked: which rows are target, background or neither, and how they are compared.
+    r"""A question: which rows are target, background or neither, and how they are compared.
 
     Attributes
     ----------
     by : str
-        The column of words whose values are listed; each value in the background is a dataset.
+        The text column whose values are listed; each value in the background is a dataset.
     roles : bytes
         One byte per row: 0 neither, 1 target, 2 background.
     value : float or None
         Shrinkage, α or ε; None is the rule of ``fit``.
     subjects : str or None
-        The column of words that names the subject of each row.
+        The text column with the subject of each row.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class State:
 
 
 def changed(state: State, step: Mapping[str, Any], table: Table) -> State:
-    """Return the state after a step of the page; a step that makes no sense is refused."""
+    """Return the state after a step of the page; refuse an invalid step."""
     what, codes = step.get("do"), state.codes.copy()
     if what == "role":
         wanted = [value for value in step["values"] if isinstance(value, str)]
@@ -102,7 +102,7 @@ def changed(state: State, step: Mapping[str, Any], table: Table) -> State:
     elif what == "set" and step.get("name") in ("by", "method", "value", "scale", "center", "subjects", "n_components"):
         made = replace(state, **{step["name"]: step["value"]})
         if step["name"] == "method":
-            # A value of α means nothing as a shrinkage.
+            # A value of α is meaningless as a shrinkage.
             made = replace(made, value=None)
         return checked(made, table)
     else:
@@ -111,7 +111,7 @@ def changed(state: State, step: Mapping[str, Any], table: Table) -> State:
 
 
 def checked(state: State, table: Table) -> State:
-    """Return a state whose every part can be used, or refuse it."""
+    """Check every part of a state, and return it."""
     if str(state.method) not in METHODS:
         advice = f"Choose among {choices(tuple(METHODS))}."
         raise InvalidValueError("is unknown", parameter="method", value=state.method, advice=advice)
@@ -147,14 +147,14 @@ def write_session(state: State, table: Table) -> str:
 
 
 def read_session(text: str, table: Table) -> State:
-    """Read what `write_session` wrote; a text of anything else or of other data is refused."""
+    """Read a text of `write_session`; refuse other texts and sessions of other data."""
     try:
         record = json.loads(text)
         if record["kind"] != KIND:
             raise ValueError
         given = {one.name: record[one.name] for one in fields(State)}
         packed = zlib.decompressobj()
-        # A small file can pretend to hold gigabytes.
+        # A small file can unpack to gigabytes.
         given["roles"] = packed.decompress(base64.b64decode(given["roles"], validate=True), table.n_rows + 1)
     except (ValueError, TypeError, KeyError, LookupError, RecursionError, zlib.error):
         advice = "Give a file that was saved on the page of standout explore."
@@ -174,7 +174,7 @@ def _digest(table: Table) -> int:
 
 @dataclass(frozen=True)
 class Part:
-    """A dataset of the question: its name, and the numbers of its rows in the table."""
+    """A dataset of the question: its name, and its row numbers in the table."""
 
     name: str
     numbers: Numbers = field(repr=False)
@@ -182,7 +182,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What came out of a question.
+    """The answer to a question.
 
     Attributes
     ----------
@@ -195,7 +195,7 @@ class Answer:
     notes : list
         Warnings of the fit.
     reason : str
-        What is missing for a comparison; empty if nothing is.
+        What is missing for a comparison; empty if it is complete.
     """
 
     state: State
@@ -241,12 +241,12 @@ class Engine:
             self._rows = table.source.take(self.sampled)
 
     def rows(self, places: Numbers) -> Float:
-        """Return rows of the table, or of the sample of it, by their places in `sampled`."""
+        """Return rows of the table or its sample, by positions in `sampled`."""
         found: Float = np.asarray(dense(take(self._rows, places)), dtype=np.float64)
         return found
 
     def parts(self, state: State) -> list[Part]:
-        """Return the target and the backgrounds: one for each value that is wholly background, else one for all."""
+        """Return the target and the backgrounds; a value whose rows are all background is a separate one."""
         codes = state.codes
         target, others = (np.flatnonzero(codes == role) for role in (TARGET, BACKGROUND))
         names = self.table.words.get(state.by, np.full(len(codes), "rows", dtype=object))
@@ -309,9 +309,9 @@ class Engine:
         return made
 
     def slid(self, state: State, value: float) -> Answer:
-        """Answer with another shrinkage or α, from stored sums: fast enough for every step of a slider.
+        """Answer with another shrinkage or α from stored sums, for every step of a slider.
 
-        The ratio is there if folds can be solved fast enough; otherwise there is none, and scores are in-sample.
+        If folds cannot be solved fast enough, there is no ratio, and scores are in-sample.
         """
         answer, name = self.answer(replace(state, value=None)), SLIDERS[state.method]
         check_parameters(state.method, {name: value})
@@ -333,7 +333,7 @@ class Engine:
     # --- scores and columns of an answer ---
 
     def scores(self, answer: Answer, places: Numbers) -> Float:
-        """Return scores of rows by their places in `sampled`: held-out ones for rows of the fit."""
+        """Return scores of rows by positions in `sampled`; rows of the fit have held-out scores."""
         model, rows = answer.model, self.rows(places)
         found: Float = np.array(to_host(model.transform(InMemory(rows, "the rows", self.table.source.keys))))
         if not answer.held_out:
@@ -368,7 +368,7 @@ class Engine:
 
 
 def _called(names: Any, otherwise: str) -> str:
-    """Name a dataset after the values that its rows have, if they are few."""
+    """Name a dataset after the values of its rows if they are few."""
     values = sorted(set(names.tolist()))
     return " + ".join(value or "(empty)" for value in values) if 1 <= len(values) <= 3 else otherwise
 

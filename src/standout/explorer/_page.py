@@ -1,6 +1,6 @@
-"""One page of an exploration without its browser: messages in, replies out, both ready for JSON.
+"""The server's side of one page: messages in, replies out, both ready for JSON.
 
-Names from the data are text everywhere: the script of the page never uses them as HTML.
+Names from the data are always text: the script of the page never uses them as HTML.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Page:
     # --- messages ---
 
     def reply(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the reply to a message; a message that makes no sense is refused."""
+        """Return the reply to a message; refuse an invalid one."""
         what = message.get("do")
         if what in ("hello", "details", "columns", "column", "report", "session", "view"):
             return getattr(self, f"_{what}")(message)
@@ -71,13 +71,13 @@ class Page:
         elif what == "open":
             self._take(_engine.read_session(str(message["text"]), self.table))
         else:
-            # The next step of a fast user waits for this one.
+            # Steps of a fast user wait for each other.
             with self._lock:
                 self._take(_engine.changed(self.state, self._resolved(message), self.table))
         return self._hello(message)
 
     def _take(self, state: State) -> None:
-        """Go to another state, if it can be answered; steps of one slider are one step."""
+        """Change the state if the new one can be answered; moves of one slider are one step."""
         if state == self.state:
             return
         self.engine.answer(state)
@@ -88,7 +88,7 @@ class Page:
         self.place = len(self.history) - 1
 
     def _resolved(self, step: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a lasso as the rows that are inside of it."""
+        """Return the rows inside a lasso."""
         if step.get("do") != "lasso":
             return {} if step.get("do") == "rows" else step
         if self.table.source.rows is None:
@@ -137,7 +137,7 @@ class Page:
         now = getattr(model, f"{slider}_", None) if answer.parts else None
         return {
             "reason": answer.reason,
-            # Ratio and both ends of its interval; all are None if there is no held-out ratio.
+            # The ratio and the ends of its interval; None without a held-out ratio.
             "components": rounded(np.column_stack([model.ratio_, model.ratio_interval_]), 6),
             "slider": {"name": slider, "values": values, "value": value(now), "auto": answer.state.value is None},
             "columns": self._listed(answer),
@@ -148,7 +148,7 @@ class Page:
         return answer if answer.state.value is None else self.engine.answer(replace(answer.state, value=None))
 
     def _listed(self, answer: Answer) -> dict[str, Any]:
-        """List the columns that the search finds, the largest correlation or difference of means first."""
+        """List the columns found by the search, by size of the correlation or difference of means."""
         names = self.table.columns
         self.component = min(self.component, answer.model.n_components_ - 1)
         correlations = self.engine.correlations(answer)[self.component]
@@ -162,7 +162,7 @@ class Page:
         return {"component": self.component, "found": len(found), "rows": listed}
 
     def _tested(self, state: State) -> dict[str, Any]:
-        """Return the p-values and the number of the report of a question that was tested."""
+        """Return the p-values of a tested question, and the number of its report."""
         if state not in self.reports:
             return {"p_values": None, "report": None}
         return {"p_values": self.reports[state][1], "report": list(self.reports).index(state)}
@@ -247,7 +247,7 @@ class Page:
         }
 
     def _details(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what takes longer: headline, cautions, the path and images."""
+        """Return the slower parts of an answer: headline, cautions, the path and images."""
         answer = self.engine.answer(self.state)
         if not answer.parts:
             return {"headline": answer.reason, "cautions": [], "path": None, "images": None}
@@ -294,7 +294,7 @@ class Page:
 
 
 def _sides(engine: Engine, state: State) -> list[tuple[str, list[str]]] | None:
-    """Return the file and the conditions of each dataset; None if rows were chosen one by one, or across files."""
+    """Return the file and the conditions of each dataset; None if rows were chosen by hand, or across files."""
     table, parts = engine.table, engine.parts(state)
     paths = table.origin.paths
     if not paths or not table.words:
@@ -312,7 +312,7 @@ def _sides(engine: Engine, state: State) -> list[tuple[str, list[str]]] | None:
 
 
 def python(engine: Engine, state: State) -> str:
-    """Return the question in Python: conditions of files, or the number of the dataset of each row."""
+    """Return the question as Python code: conditions of files, or the dataset of each row by number."""
     parts, origin, sides = engine.parts(state), engine.table.origin, _sides(engine, state)
     if len(parts) < 2 or not len(parts[0].numbers):
         return "# Choose a target and a background first."
@@ -345,7 +345,7 @@ def _arguments(given: Mapping[str, Any]) -> str:
 
 
 def command(engine: Engine, state: State) -> str:
-    """Return the question as a command; for rows that were chosen one by one, as a session."""
+    """Return the question as a command; with a session file if rows were chosen by hand."""
     parts, origin, sides = engine.parts(state), engine.table.origin, _sides(engine, state)
     if not origin.paths or len(parts) < 2 or not len(parts[0].numbers):
         return ""

@@ -1,4 +1,4 @@
-"""The rows that an exploration is about, with columns of words by which they can be chosen."""
+"""The rows of an exploration, with text columns by which they can be chosen."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from standout.sources import Batch, InMemory, Source, Words, as_backgrounds, key
 from standout.sources._form import is_missing
 from standout.sources._open import frame_column, frame_columns
 
-# Different values that a column may have to be a column of conditions or subjects.
+# Maximum number of values of a column of conditions or subjects.
 MOST_VALUES = 1000
-# What the datasets are called by which rows can be chosen, if there are several.
+# Name of the column that tells several datasets apart.
 DATASET = "dataset"
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where the rows are from, for the code on the page.
+    """The origin of the rows, for the code on the page.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Origin:
     reading, preparing : mapping
         Parameters of `standout.scan` and `standout.io.prepare` that differ from the defaults.
     options : tuple of str
-        Options of the command line for the same.
+        The same as options of the command line.
     """
 
     paths: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class Table:
     columns : list of str
         Names of the columns of numbers.
     words : dict of str to ndarray of str
-        Columns of words with few different values: conditions, subjects, labels.
+        Text columns with few different values: conditions, subjects, labels.
     notes : list
         Warnings of reading.
     image_shape : tuple of two int, or None
@@ -99,7 +99,7 @@ class Table:
             if isinstance(given, str):
                 if given not in words:
                     raise InvalidValueError("is not a column of every dataset", parameter=name, value=given)
-                # The page begins with the column that is named.
+                # The page begins with the named column.
                 words = {given: words[given], **words}
             elif given is not None:
                 rest = np.full(sum(source.count_rows() for source in sources[1:]), "", dtype=object)
@@ -120,7 +120,7 @@ class Table:
     def stacked(
         cls, sources: Sequence[Source], names: Sequence[str], *, words: Mapping[str, Words], **known: Any
     ) -> Table:
-        """Put datasets below one another; several can be told apart by their names."""
+        """Stack datasets; several are told apart by a column with their names."""
         whole, every, label = stacked_source(sources), dict(words), known.pop("label_name", None)
         if len(sources) > 1:
             repeated = np.repeat(np.array(names, dtype=object), [source.count_rows() for source in sources])
@@ -128,14 +128,14 @@ class Table:
         if whole.labels is not None:
             every.setdefault(label or "label", whole.labels)
         columns = whole.columns or [f"x{number}" for number in range(whole.width or 0)]
-        # Words that all differ are names of rows.
+        # A text column of unique values has the names of the rows.
         most = min(MOST_VALUES, whole.count_rows() - 1)
         few = {name: given for name, given in every.items() if 2 <= len(set(given.tolist())) <= most}
         return cls(whole, list(columns), few, **known)
 
 
 class Stacked(Source):
-    """Datasets below one another that are read in batches."""
+    """Several datasets as one, read in batches."""
 
     def __init__(self, parts: Sequence[Source]) -> None:
         self.parts, first = list(parts), parts[0]
@@ -152,7 +152,7 @@ class Stacked(Source):
 
 
 def stacked_source(parts: Sequence[Source]) -> Source:
-    """Return datasets as one: in memory if all of them are, else in batches."""
+    """Return datasets as one: in memory if all parts are, otherwise in batches."""
     if len(parts) == 1:
         return parts[0]
     if any(part.rows is None for part in parts):
@@ -172,7 +172,7 @@ def _checked(words: Words, n_rows: int, name: str) -> Words:
 
 
 def _joined(parts: Sequence[Source], role: str) -> Words | None:
-    """Return ids or labels of all parts; those of a part without any are empty."""
+    """Return ids or labels of all parts; empty for parts without any."""
     found = [getattr(part, role) for part in parts]
     if all(one is None for one in found):
         return None
@@ -181,7 +181,7 @@ def _joined(parts: Sequence[Source], role: str) -> Words | None:
 
 
 def _split(data: Any, aside: Sequence[str]) -> tuple[Any, dict[str, Words]]:
-    """Return the columns of a frame that are numbers, and the others as words, with those that are named."""
+    """Return the numeric columns of a frame, and the others and the named ones as text."""
     keys = keys_of(data)
     if keys is None or isinstance(data, Source):
         return data, {}
@@ -194,7 +194,7 @@ def _split(data: Any, aside: Sequence[str]) -> tuple[Any, dict[str, Words]]:
 
 
 def _are_numbers(column: Any) -> bool:
-    """Tell whether a column has numbers; some libraries give them as objects."""
+    """Return whether a column is numeric; in some libraries numbers are objects."""
     if column.dtype.kind != "O":
         return column.dtype.kind in "iuf"
     return all(is_missing(one) or (isinstance(one, int | float) and not isinstance(one, bool)) for one in column)

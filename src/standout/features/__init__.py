@@ -53,11 +53,11 @@ for _class in (CoordinateMap, FourierMap, LandmarkMap, Kernel, NamedKernel, Prec
 EXACT_ROWS = 3000
 # Number of landmarks and random features.
 DEFAULT_RANK = 1000
-# Sums of random features are matrices of this size at most.
+# Largest number of random features, which is the size of the matrices of their sums.
 MOST_RANK = 20_000
 # Tolerance for kernels with values between 0 and 1 and a diagonal of 1, and for landmarks that the user gives.
 BOUNDED_TOL, GIVEN_TOL = 1e-9, 1e-12
-# Coordinates are rows of the kernel matrix, if its rank is more than the number of rows over this.
+# Rows of the kernel matrix are used if its rank exceeds the number of rows divided by this.
 LOW_RANK = 4
 # Landmarks are chosen among at most this many rows, drawn from all datasets.
 CANDIDATES = 20_000
@@ -137,7 +137,7 @@ def fit_coordinates(
         Relative tolerance of the factor. None means a default that depends on the kernel.
     kernel_rows : bool, default=False
         Whether the coordinates of an exact kernel may be the centred rows of the kernel matrix, which multiply
-        coordinates by a root of their total scatter. They are, unless the rank of the matrix is low.
+        coordinates by a root of their total scatter. Such rows are used unless the rank of the matrix is low.
     seed : int, default=0
 
     Returns
@@ -180,7 +180,7 @@ def fit_coordinates(
 
 
 def sample(sources: Sequence[Source], most: int = BANDWIDTH_ROWS, seed: int = 0) -> Rows:
-    """Return at most so many rows of all datasets together, each dataset by its share, drawn at random."""
+    """Draw a limited number of rows from all datasets together, in proportion to their sizes."""
     counts = [source.count_rows() for source in sources]
     if sum(counts) <= most:
         return stacked([source.loaded().rows for source in sources])
@@ -216,7 +216,7 @@ def _exact(
         problem = f"the precomputed kernel has {datasets[0].shape[1]} columns, but there are {n_rows} rows"
         advice = "Give the kernel of each row with all rows: those of the target first, then of each background."
         raise InvalidValueError(f"{problem} in all datasets", advice=advice)
-    # A slice, because scikit-learn takes the kernel of one array with itself for symmetric.
+    # A slice, because scikit-learn assumes that the kernel of an array with itself is symmetric.
     matrix = kernel(row_slice(every, 0, n_rows), rows)
     check_kernel_matrix(matrix)
     if tol is None:
@@ -255,17 +255,17 @@ def _is_bounded(kernel: Kernel) -> bool:
 
 
 def _is_indefinite(matrix: Float, factor: Float, tol: float) -> bool:
-    """Tell whether the factor misses more than is possible for a positive semidefinite matrix."""
+    """Return whether the residual of the factor is larger than possible for a positive semidefinite matrix."""
     size = matrix.shape[0]
     probe = like(np.random.default_rng(0).choice([-1.0, 1.0], size=(size, 1)), matrix)
     missed = product(matrix, probe) - product(factor, product(factor.T, probe))
-    # The entries of a semidefinite residual are bounded by its diagonal. A row sums n of them.
+    # The entries of a semidefinite residual are bounded by its diagonal. The distance of a row sums n of them.
     scale = _xp.largest(abs(_xp.diagonal(matrix)))
     return bool(_xp.largest(abs(missed)[:, 0]) > size * (10.0 * tol + 1e-12) * max(scale, 1e-300))
 
 
 def _positive_part(matrix: Float, rank: int | None) -> tuple[Float, Float]:
-    """Return coordinates whose inner products are the positive part of a matrix, and the matrix that makes them."""
+    """Return coordinates whose inner products are the positive part of a matrix, and the map to them."""
     values, vectors = _xp.eigh(matrix)
     kept = np.flatnonzero(np.asarray(values > 1e-9 * float(values[-1])))[::-1][:rank]
     roots, vectors = namespace(values).sqrt(take(values, kept)), take(vectors, kept, axis=1)
@@ -318,7 +318,7 @@ def _random_pivots(
     """Choose landmarks by randomly pivoted Cholesky in blocks. Kernel columns are computed only for chosen rows.
 
     In each round, rows are drawn with probabilities proportional to their residuals. A pivoted Cholesky of their
-    residual kernel removes rows that nearly repeat others. The choice ends when less than `tol` of the trace is left.
+    residual kernel removes rows that nearly repeat others. It ends when less than the share `tol` of the trace is left.
 
     Returns
     -------
@@ -353,7 +353,7 @@ def _random_pivots(
         residual = residual - _xp.column_products(solved, solved)
         if float(xp.min(residual)) < -1e-6 * height:
             _reject_indefinite()
-        # No row is drawn again, however large the rounding of its residual.
+        # No row is drawn twice, even if rounding leaves it a residual.
         free = np.ones(n_rows)
         free[_xp.to_host(fresh)] = 0.0
         residual = xp.clip(residual, 0.0, None) * like(free, rows)

@@ -22,7 +22,7 @@ BY_INNER_PRODUCTS = ("linear", "rbf", "polynomial", "poly", "sigmoid", "cosine")
 # Kernels that are functions of the difference of two rows. They equal 1 if the difference is zero.
 SHIFT_INVARIANT = ("rbf", "laplacian")
 PAPER_KERNELS = ("gaussian", "homogeneous_polynomial", "inhomogeneous_polynomial")
-# Number of rows that the bandwidth of a kernel follows.
+# Number of rows from which the bandwidth of a kernel is computed.
 BANDWIDTH_ROWS = 500
 
 Landmarks: TypeAlias = Rows
@@ -60,7 +60,7 @@ class NamedKernel(Kernel):
     params : dict
     origin : ndarray or None
         Subtracted from all rows if the kernel is a function of their difference: far from zero, distances between rows
-        would be lost in the rounding of their lengths. Sparse rows stay as they are, as they would become dense.
+        would be lost in the rounding of their lengths. Not subtracted from sparse rows, which would become dense.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class NamedKernel(Kernel):
     @np.errstate(over="ignore", invalid="ignore")
     def __call__(self, X: Rows, Z: Landmarks) -> Float:
         """Return the kernel of every row of X with every row of Z."""
-        # `*` and `@` mean other products for scipy's matrices than for its arrays.
+        # `*` and `@` differ between SciPy's matrices and arrays.
         X, Z = (sparse.csr_array(double(part)) if is_sparse(part) else double(part) for part in (X, Z))
         if self.origin is not None and not (is_sparse(X) or is_sparse(Z)):
             X, Z = X - self.origin, Z - self.origin
@@ -95,17 +95,17 @@ class NamedKernel(Kernel):
         except (TypeError, ValueError) as error:
             if callable(self.metric):
                 raise
-            # Such as sparse rows or negative numbers for a kernel of counts.
+            # For example sparse rows, or negative numbers for a kernel of counts.
             said = " ".join(str(error).split()).rstrip(".")
             problem = f"the kernel {self.metric!r} cannot be computed from these data: {said}"
             raise InvalidValueError(problem, advice="Use another kernel.") from None
 
     def _by_inner_products(self, X: Float, Z: Float) -> Float:
-        """Compute scikit-learn's most common kernels, with products by the same BLAS as all others."""
+        """Compute scikit-learn's most common kernels with SciPy's BLAS, as all other products."""
         xp = namespace(X)
         if self.metric == "cosine":
             return product(_unit(X), _unit(Z).T)
-        # BLAS returns columns one after the other. Rows are wanted one after the other.
+        # BLAS returns the matrix in Fortran order, and C order is needed.
         values: Float = product(Z, X.T).T
         if self.metric == "linear":
             return values
@@ -215,7 +215,7 @@ def resolve_kernel(
     ----------
     kernel : str, callable, tuple or list
     gamma, degree, coef0 : float
-        Parameters of scikit-learn's kernels, as far as the kernel has them.
+        Parameters of scikit-learn's kernels; those that the kernel does not have are ignored.
     kernel_params : dict, default=None
         Other parameters.
     kernel_weights : sequence of float, default=None
@@ -288,7 +288,7 @@ def _named(kernel: str, params: dict[str, Any], options: dict[str, Any]) -> Name
 
 
 def _positive(number: Any, name: str) -> float:
-    """Check a number whose square is within range."""
+    """Check a number and the range of its square."""
     if not isinstance(number, int | float | np.number) or not 1e-150 <= number <= 1e150:
         advice = "Give such a number, or rescale the data that it follows."
         raise InvalidValueError("is not a number in [1e-150, 1e+150]", parameter=name, value=number, advice=advice)

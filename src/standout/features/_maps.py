@@ -49,7 +49,8 @@ class LandmarkMap(CoordinateMap):
     weights : ndarray of shape (n, r) or None
         For a kernel that is not positive semidefinite: coordinates are the kernel with n landmarks times this matrix.
     counts : tuple of int
-        Kernel values are centred over so many consecutive landmarks: the rows of each dataset. Empty if they are not.
+        Numbers of consecutive landmarks over which kernel values are centred: the rows of each dataset. Empty without
+        centring.
 
     Examples
     --------
@@ -84,7 +85,7 @@ class LandmarkMap(CoordinateMap):
 
 
 def centred_columns(values: Float, counts: Sequence[int]) -> Float:
-    """Subtract from each row its mean over so many consecutive columns, for each count, in place."""
+    """For each count, subtract the mean over that number of consecutive columns from each row, in place."""
     for start, stop in pairwise(np.cumsum([0, *counts]).tolist()):
         values[:, start:stop] -= values[:, start:stop].mean(axis=1, keepdims=True)
     return values

@@ -30,7 +30,7 @@ MOST_COLUMNS = 10**7
 
 
 class ArrowReader(Reader):
-    """A Parquet or Arrow file. `kinds` has what each column holds: numbers, dates, text or other things."""
+    """A Parquet or Arrow file. `kinds` has the kind of each column: numbers, dates, text or other."""
 
     def __post_init__(self) -> None:
         require_extra("pyarrow", "files", f"reading {self.kind} files")
@@ -48,7 +48,7 @@ class ArrowReader(Reader):
                     schema, self.n_rows = opened.schema_arrow, opened.metadata.num_rows
             else:
                 schema = _ipc(file).schema
-                # The file does not tell how many rows there are: they are counted in one column.
+                # The file does not have the number of rows: it is counted in one column.
                 self.n_rows = sum(batch.num_rows for batch in _record_batches(file, [0]))
         self.names, self.kinds = schema.names, [arrow_kind(one) for one in schema.types]
         try:
@@ -75,9 +75,9 @@ class ArrowReader(Reader):
             else:
                 found = _record_batches(file, sorted(places.values()))
             for batch in found:
-                # Checked in full: a forged offset would read memory that is not of the file.
+                # A full check, because a forged offset would read memory outside of the file.
                 batch.validate(full=True)
-                # "a" also brings "a.b" along, which Parquet takes for a part of it.
+                # "a" also selects "a.b", which Parquet reads as a part of it.
                 named = batch.select(needed).rename_columns([str(place) for place in places.values()])
                 yield from (named.slice(start, n_rows) for start in range(0, batch.num_rows, n_rows))
         if self.kind == "parquet":
@@ -167,7 +167,7 @@ class MatrixReader(Reader):
         return as_words(vectors[name])
 
     def choose(self, candidates: Sequence[str], known: Sequence[str]) -> str:
-        """Choose among the arrays of a file: the one that is named, or the only one that can be meant."""
+        """Choose an array of a file: the named one, or the only matrix."""
         if self.variable is not None:
             if self.variable in known:
                 return self.variable
@@ -193,7 +193,7 @@ def _npy(reader: MatrixReader) -> Opened:
 
 
 def _npz(reader: MatrixReader) -> Opened:
-    # Opened here, because NumPy leaves a file open whose archive turns out to be damaged.
+    # Opened here, because NumPy does not close a damaged archive.
     with reader.path.open("rb") as file:
         with zipfile.ZipFile(file) as archive:
             unpacked = sum(member.file_size for member in archive.infolist())
@@ -218,7 +218,7 @@ def _mat(reader: MatrixReader) -> Opened:
 
 
 def _of_arrays(reader: MatrixReader, arrays: dict[str, Any]) -> tuple[Any, None, dict[str, Any]]:
-    """Choose the matrix among the arrays of a file. A cube beside a matrix may be the data: then ask."""
+    """Choose the matrix among the arrays of a file. A cube beside a matrix may be the data: raise an error."""
     found = {name: value for name, value in arrays.items() if not name.startswith("__") and hasattr(value, "ndim")}
     numeric = {name: value for name, value in found.items() if value.dtype.kind in "biufc" and value.ndim >= 2}
     candidates = [name for name, value in numeric.items() if min(value.shape) > 1] or list(numeric)
@@ -269,7 +269,7 @@ def _parts(data: memoryview, order: str) -> list[tuple[int, memoryview]]:
     while place + 8 <= len(data):
         kind, size = struct.unpack(f"{order}II", data[place : place + 8])
         start, step = place + 8, 8 + (size if kind == 15 else -(-size // 8) * 8)
-        if kind >> 16:  # up to four bytes are stored in the tag itself, with their number in its upper half
+        if kind >> 16:  # up to four bytes are stored in the tag, with their number in its upper half
             kind, size, start, step = kind & 0xFFFF, kind >> 16, place + 4, 8
         if kind not in (1, 2, 3, 4, 5, 6, 7, 9, 12, 13, 14, 15, 16, 17, 18) or start + size > len(data):
             raise ValueError("a part has an unknown type, or ends too late")
@@ -297,7 +297,7 @@ def _check_variable(data: memoryview, order: str) -> None:
 
 
 def _annotated(reader: MatrixReader) -> Opened:
-    """Open a matrix of an .h5ad file or of a Zarr store; AnnData's groups name its columns and describe its rows."""
+    """Open a matrix of an .h5ad file or of a Zarr store, with AnnData's names and vectors."""
     if reader.kind == "h5ad":
         require_extra("anndata", "h5ad", "reading .h5ad files")
         import h5py
@@ -347,7 +347,7 @@ def _of_group(reader: MatrixReader, group: Any) -> tuple[Any, list[str] | None, 
 
 
 def _backed(node: Any) -> Any:
-    """Return a matrix that reads rows by slices; the places of the rows of a sparse one are checked."""
+    """Return a matrix that reads rows by slices; the row pointers of a sparse matrix are checked."""
     if hasattr(node, "shape"):
         return node
     from anndata.io import read_elem, sparse_dataset

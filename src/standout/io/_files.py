@@ -1,4 +1,4 @@
-"""From paths that users name to the files that are meant; what all readers share; and which column is what."""
+"""From paths to files; the base class of all readers; the choice of columns."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ZARR_MARKS = ("zarr.json", ".zarray", ".zgroup")
 _BY_EXTENSION = f"a known extension ({', '.join(EXTENSIONS)})"
 NUMBERS = ("numbers", "truths")
 PLAIN = "Write numbers as 1038.48: digits 0 to 9, without currency, percent or signs between thousands."
-# Names of a first column that has the names of rows, if its words differ.
+# Names of a first column of ids, if its values are unique.
 _ID = re.compile(r"|(|.*[ _.-])(id|ids|index)|unnamed: 0|(sample|row|cell)[ _]?(name)?s?|barcode", re.IGNORECASE)
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ def unusable(source: Any, problem: str, advice: str = "Write the file again.") -
 
 
 def check_choice(value: Any, parameter: str, known: Collection[str]) -> None:
-    """Refuse a value that is not one of those that are known."""
+    """Refuse an unknown value."""
     if value not in known:
         raise InvalidValueError("is unknown", parameter=parameter, value=value, advice=f"Use one of {choices(known)}.")
 
@@ -64,7 +64,7 @@ def attempt(source: Any, kind: str, read: Callable[[], T]) -> T:
             advice = 'Save it as UTF-8, or name its encoding: encoding="latin-1".'
             unusable(source, f"it is not {error.encoding} text: byte {byte} stands for no letter", advice)
         said = short(" ".join(str(error).split()), 240).rstrip(".:")
-        # NumPy's advice to allow pickled objects would let a file run code.
+        # NumPy's advice, to allow pickled objects, would let a file run code.
         if "allow_pickle" in said or "Python objects" in said:
             said = "it holds pickled Python objects, which can run code and are never read"
         advice = "Write the file again, or say what it is with `format`."
@@ -78,7 +78,7 @@ def attempted(source: Any, kind: str, items: Iterator[T]) -> Iterator[T]:
 
 
 def find_files(paths: Any, format: str | None) -> tuple[list[Path], str]:
-    """Find the files that are meant, in order, and their kind."""
+    """Find the files of paths and patterns, in order, and their format."""
     if format == "feather":
         format = "arrow"
     if format is not None:
@@ -116,7 +116,7 @@ def _files(path: str, format: str | None) -> list[Path]:
         return [folder]
     inside = sorted(file for file in folder.iterdir() if not file.name.startswith((".", "_")))
     known = [file for file in inside if _is_store(file) or (_extension(file) and not file.is_dir())]
-    # A format that is given says what files without an extension are, unless others have the extension.
+    # A given format selects files without an extension, unless others have the extension.
     chosen = [file for file in known if format in (None, _kind(file))] or (inside if format else [])
     if not chosen:
         advice = "Check the name, or say what the files are with `format`."
@@ -161,9 +161,9 @@ def _check(file: Path) -> None:
 
 @dataclass
 class Reader:
-    """One file. It knows the columns and what each of them holds; `beside` names vectors beside a matrix.
+    """One file. It has the columns and their kinds; `beside` names vectors beside a matrix.
 
-    `index` is the column or vector with the names of rows, if the format tells.
+    `index` is the column or vector with the names of rows, if the format defines one.
     """
 
     path: Path
@@ -182,7 +182,7 @@ class Reader:
         raise NotImplementedError
 
     def stamp(self) -> tuple[int, int]:
-        """Return what changes when the file does."""
+        """Return values that change with the file."""
         found = self.path.stat() if self.path.is_file() else None
         return (0, 0) if found is None else (found.st_size, found.st_mtime_ns)
 
@@ -224,7 +224,7 @@ def as_words(values: Any) -> Words:
 
 
 def conditions_of(where: Any) -> dict[str, tuple[str, ...]]:
-    """Check the values of rows that are wanted, and return them as words."""
+    """Check the values that select rows, and return them as text."""
     if not isinstance(where, Mapping | NoneType):
         advice = 'Give, for example, {"condition": "stim"}.'
         raise InvalidTypeError("is not a mapping from names of columns to values", parameter="where", advice=advice)
@@ -257,7 +257,7 @@ def _check_unique(used: set[str], reader: Reader) -> None:
 
 
 def find_ids(reader: Reader, used: Sequence[str]) -> str | None:
-    """Find the column that names rows: where the format keeps it, or the first column if name and words say so."""
+    """Find the column that names rows: by the format, or the first column if its name and values look like ids."""
     first = reader.names[0] if reader.kind in ("csv", "tsv") else reader.index
     if first is None or first in used or not reader.has_names:
         return None
@@ -279,7 +279,7 @@ def find_ids(reader: Reader, used: Sequence[str]) -> str | None:
 def choose(
     reader: Reader, columns: Sequence[str] | None, exclude: Sequence[str], aside: set[str]
 ) -> tuple[list[str], dict[str, list[str]]]:
-    """Choose the columns that are data; return them, and the others by what they hold."""
+    """Choose the data columns; return them, and the others by kind."""
     both = [name for name in columns or () if name in aside]
     if both:
         problem = f"has {short(both[0])!r}, which has another use too"

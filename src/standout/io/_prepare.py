@@ -1,4 +1,4 @@
-"""What is done to all datasets before a fit: logarithm, missing values, constant columns."""
+"""Preparation of all datasets before a fit: logarithm, missing values, constant columns."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class Preparation(TransformerMixin, BaseEstimator):
     log1p : bool, default=False
         Use log(1 + x) of every value.
     missing : {"error", "drop-rows", "mean", "median", "zero"}, default="error"
-        What to do about missing values. A step keeps every row: "drop-rows" is done by :func:`prepare`.
+        What to do about missing values. This step keeps every row: "drop-rows" is done by :func:`prepare`.
 
     Attributes
     ----------
     kept_ : ndarray of int
-        Positions of the columns that come out.
+        Positions of the remaining columns.
     fill_ : ndarray or None
-        The number that is filled in for each column that comes out.
+        The fill value of each remaining column.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
-        If the columns have names.
+        Names of the input columns, if they have names.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class Preparation(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Any:
-        """Return rows as they go into the fit; a source gives a source whose batches are changed when they are read."""
+        """Return prepared rows; the batches of a source are changed when they are read."""
         check_is_fitted(self, "kept_")
         names = getattr(self, "feature_names_in_", None)
         source = _with_gaps(X, "X", None if names is None else names.tolist())
@@ -86,7 +86,7 @@ class Preparation(TransformerMixin, BaseEstimator):
         return changed if source.rows is None else changed.loaded()
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
-        """Return the names of the columns that come out."""
+        """Return the names of the remaining columns."""
         check_is_fitted(self, "kept_")
         names = getattr(self, "feature_names_in_", [f"x{place}" for place in range(self.n_features_in_)])
         return np.asarray(names, dtype=object)[self.kept_]
@@ -183,7 +183,7 @@ def prepare(
     -------
     datasets : list of Source
     step : Preparation
-        Does the same to new rows.
+        Prepares new rows in the same way.
 
     Examples
     --------
@@ -229,13 +229,13 @@ def _ends(rows: Rows) -> tuple[Array, Array]:
 
 
 def _totals(change: Callable[[Rows], Rows], batch: Batch) -> Float:
-    """Return the number of values of each column, and their sum, after a step that fills nothing in yet."""
+    """Return the number and the sum of the values of each column, after a step that does not fill in yet."""
     total = np.zeros((2, batch.rows.shape[1]))
     for block in map(change, row_blocks(batch.rows)):
         if is_sparse(block):
             values = (~np.isnan(block.data), np.nan_to_num(block.data))
             total += [np.bincount(block.indices, part, block.shape[1]) for part in values]
-            # What is not stored is zero.
+            # Values that are not stored are zero.
             total[0] += block.shape[0] - np.bincount(block.indices, minlength=block.shape[1])
         else:
             total += [np.count_nonzero(~np.isnan(block), axis=0), np.nansum(block, axis=0, dtype=np.float64)]

@@ -37,14 +37,14 @@ from standout.sources._form import not_finite
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 MISSING = ("error", "keep", "drop-rows")
 GAPS = "Use `missing` drop-rows, mean, median or zero (in Python, standout.io.prepare fills values in)."
-# About what is read at a time. More takes memory in Arrow, too, which decodes all columns of a batch.
+# Approximate size of a batch. Larger batches also need memory in Arrow, which decodes all columns of a batch.
 BATCH_BYTES, COLUMNS_AT_ONCE = 8 * 2**20, 32
 T = TypeVar("T")
 
 
 @dataclass(eq=False, repr=False)
 class Scan(Source):
-    """Which rows are in these files? They are read batch by batch when they are needed, as often as needed.
+    """Which rows are in these files? They are read batch by batch, as often as needed.
 
     Made by :func:`standout.scan`. It holds paths only, and can be sent to other processes that see the same files.
 
@@ -56,7 +56,7 @@ class Scan(Source):
     known_columns : list of str
         All columns of the files, and vectors beside them.
     left_out : dict of str to list of str
-        Columns that are not data, by what they hold.
+        Columns that are not data, by kind.
     n_dropped : int
         Rows that the last pass left out for a missing value.
     """
@@ -73,7 +73,7 @@ class Scan(Source):
     n_dropped: int = 0
 
     def __post_init__(self) -> None:
-        """Remember the files as they are now."""
+        """Remember the state of the files."""
         first, *others = self._readers
         self._stamps = [reader.stamp() for reader in self._readers]
         self.name = f"{len(self._readers)} files" if others else shown(first.path)
@@ -172,12 +172,12 @@ class Scan(Source):
         return ids
 
     def _parts(self, names: Sequence[str], columns: Sequence[str]) -> Iterator[tuple[Rows, dict[str, Words]]]:
-        """Read the rows that are wanted, with the words of some columns."""
+        """Read the selected rows, with some columns as text."""
         self.n_dropped, found = 0, False
         for reader, stamped in zip(self._readers, self._stamps, strict=True):
             if not reader.path.exists() or reader.stamp() != stamped:
                 unusable(reader.path, "it has changed since it was opened", "Open it again with standout.scan.")
-            # Files without names have the same columns at the same places.
+            # Files without names have the same columns in the same order.
             known = self._readers[0].names if not reader.has_names else reader.names
             at = {name: place for place, name in enumerate(known)}
             places, first = [at[name] for name in columns], 0
@@ -264,7 +264,7 @@ def scan(
     strict : bool, default=False
         Refuse columns of text, dates and the like. Without it they are left out, with one warning that names them.
     format : {"csv", "tsv", "parquet", "arrow", "npy", "npz", "mat", "h5ad", "zarr"}, optional
-        What the files are, if their extensions do not tell.
+        Format of the files if the extension does not show it.
     variable : str, optional
         The matrix to use: an array of an .npz or .mat file or of a Zarr group; a layer, or ``"raw"``, of .h5ad.
     delimiter, header, decimal, encoding, na_values

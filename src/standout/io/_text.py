@@ -24,12 +24,12 @@ DELIMITERS = {"csv": ",;\t|", "tsv": "\t"}
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "None", "#NA", "<NA>")
 # Arrow parses a block at a time. A block should have some hundred rows even if these are long.
 BLOCK_BYTES, LARGEST_BLOCK, BLOCK_ROWS = 2**20, 64 * 2**20, 256
-# A column without a number in this many rows is a column of words. In a column with numbers, a word is a slip.
+# A column without a number in this many rows is text. A word in a column with numbers is an error.
 SAMPLE_ROWS = 1000
 
 _NUMBER = re.compile(r"[ \t]*[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf|infinity|nan)[ \t]*", re.IGNORECASE | re.ASCII)
 _TRUTH = frozenset(["true", "false", "True", "False", "TRUE", "FALSE"])
-# Such as a sign of currency or percent, or signs between thousands.
+# Signs of currency or percent, or signs between thousands.
 _FIGURE = re.compile(r"[-+(]?\W?\d[\d.,' ]*\W?\)?")
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*")
 _BOM = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
@@ -37,7 +37,7 @@ _BOM = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 
 @dataclass(frozen=True)
 class Dialect:
-    """What the user says about text files; None is found in the file."""
+    """The user's options for text files; None means found in the file."""
 
     delimiter: str | None = None
     header: bool | None = None
@@ -47,7 +47,7 @@ class Dialect:
 
 
 class CsvReader(Reader):
-    """A file of cells. `kinds` has what each column holds: numbers, truths, dates, text or decimal commas."""
+    """A file of cells. `kinds` has the kind of each column: numbers, truths, dates, text or decimal commas."""
 
     def __post_init__(self) -> None:
         require_extra("pyarrow", "files", "reading CSV and TSV files")
@@ -65,7 +65,7 @@ class CsvReader(Reader):
             line = next((line for line in text if line.strip()), "")
         if "\0" in line:
             unusable(self.path, "there are zero bytes in its first line: it looks like UTF-16", "Save it as UTF-8.")
-        # The delimiter that the first line has most of, outside of quotes.
+        # The most frequent delimiter of the first line outside of quotes.
         outside = re.sub('"[^"]*"', "", line)
         self._delimiter = self.dialect.delimiter or max(DELIMITERS[self.kind], key=outside.count)
         if self._delimiter == self.dialect.decimal:
@@ -107,7 +107,7 @@ class CsvReader(Reader):
             unusable(self.path, problem, "Say which: header=True for names, header=False for data.")
 
     def _find_kinds(self) -> None:
-        """Find what each column holds, from the first block and the first rows."""
+        """Find the kind of each column from the first block and the first rows."""
         import pyarrow.types as types
 
         places = range(len(self.names))
@@ -125,7 +125,7 @@ class CsvReader(Reader):
             self._find_words(unclear)
 
     def _find_words(self, unclear: Sequence[int]) -> None:
-        """Tell columns of words from columns of numbers with a slip, which is an error once the column is read."""
+        """Separate text columns from number columns with a typing error, which raise an error when they are read."""
         cells: dict[int, list[str]] = {place: [] for place in unclear}
         for number, (_, row) in enumerate(self._rows()):
             if number >= SAMPLE_ROWS:
@@ -156,7 +156,7 @@ class CsvReader(Reader):
             with self._opened(list(kinds), kinds) as reader:
                 yield from reader
         except (ValueError, OSError) as error:
-            # Arrow's errors are ValueErrors, or OSErrors where a compressed file ends too early.
+            # Arrow raises ValueErrors, and OSErrors if a compressed file ends too early.
             self._refuse(features, error)
 
     def parts(
@@ -188,7 +188,7 @@ class CsvReader(Reader):
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
-        # Rows are counted in a column that is not looked at: without any, Arrow would convert all.
+        # Count rows in one column: without a choice, Arrow would convert all columns.
         types, needed = types or ({} if needed else {"0": pa.string()}), needed or ["0"]
         read = arrow_csv.ReadOptions(
             block_size=min(max(BLOCK_BYTES, BLOCK_ROWS * self._row_length), LARGEST_BLOCK),
@@ -233,7 +233,7 @@ class CsvReader(Reader):
         return _NUMBER.fullmatch(cell) is not None
 
     def _refuse(self, features: Sequence[int], error: Exception) -> NoReturn:
-        """Say what is wrong with the file, and where; if nothing is found, repeat the message of Arrow."""
+        """Raise an error with the place of the problem; if none is found, repeat Arrow's message."""
 
         def find() -> NoReturn:
             for line, row in self._rows():

@@ -57,7 +57,7 @@ class NormSums:
 
     @classmethod
     def of(cls, rows: Rows, weights: Float | None = None) -> NormSums:
-        """Sum over the rows, without centring them. Rows with weights are given times the roots of their weights."""
+        """Sum over the rows, without centring them. The caller multiplies them by the roots of their weights."""
         lengths = double(squared_lengths(rows))
         weights = namespace(lengths).ones_like(lengths) if weights is None else weights
         roots = weights**0.5
@@ -82,7 +82,7 @@ class NormSums:
         return NormSums(cubic, max(quartic, 0.0), self.linear + squares * shift, quadratic)
 
     def plus(self, other: NormSums, sign: float = 1.0) -> NormSums:
-        """Add sums about the same point, or subtract them."""
+        """Return the sum or difference of two records of sums about the same point."""
         return NormSums(
             self.cubic + sign * other.cubic,
             max(self.quartic + sign * other.quartic, 0.0),
@@ -120,7 +120,7 @@ class WeightSums:
 
 
 class Moments(ABC):
-    """Count, mean and scatter of a dataset: everything that the linear methods need to know of it.
+    """Count, mean and scatter of a dataset: all that the linear methods need.
 
     The representations differ in how they store the scatter: as a matrix (`ScatterMoments`), as a root
     (`RootMoments`), or as sparse rows (`RowMoments`). All are merged with ``+``.
@@ -131,11 +131,11 @@ class Moments(ABC):
         Number of rows.
     mean : ndarray of shape (n_features,)
     precision : float
-        Relative rounding error of the numbers the scatter was computed with.
+        Relative rounding error of the numbers from which the scatter was computed.
     norms : NormSums or None
         Sums for Ledoit-Wolf shrinkage, if they were gathered.
     rest : ndarray of shape (n_features,) or None
-        What rounding has left out of the mean. Far from zero, merging would lose digits without it.
+        What rounding has left out of the mean. Without it, merging loses digits if the mean is far from zero.
     weights : WeightSums or None
         Sums of the weights of the rows, if rows have weights. Mean and covariance are then weighted.
 
@@ -153,13 +153,13 @@ class Moments(ABC):
     mean: Float
     precision: float
     norms: NormSums | None
-    # Whether there is no noise in the sums (see `standout.private`).
+    # Whether the sums are without noise (see `standout.private`).
     exact: ClassVar[bool] = True
     rest: Float | None = None
     weights: WeightSums | None = None
 
     def __sizeof__(self) -> int:
-        # Schedulers ask for the size of what they send and keep.
+        # Dask's schedulers use this size.
         return object.__sizeof__(self) + sum(getattr(part, "nbytes", 0) for part in vars(self).values())
 
     @property
@@ -169,7 +169,7 @@ class Moments(ABC):
 
     @property
     def total_weight(self) -> float:
-        """Sum of the weights of the rows: their number, if they have none."""
+        """Sum of the weights of the rows; their number without weights."""
         return self.count if self.weights is None else self.weights.total
 
     @property
@@ -227,7 +227,7 @@ class Moments(ABC):
         return float(namespace(variances).sum(variances))
 
     def _merged_fields(self, other: Moments, sign: float = 1.0) -> tuple[dict[str, Any], float, Float]:
-        """Return the fields of both datasets but the scatter, and the weight and vector of its rank-one term.
+        """Return the merged fields except the scatter, and the weight and vector of its rank-one term.
 
         The sign 1 merges datasets. The sign -1 removes the rows of the other dataset.
         """
@@ -278,7 +278,7 @@ class Moments(ABC):
 
 
 def two_sum(first: Float, second: Float) -> tuple[Float, Float]:
-    """Return the rounded sum of two arrays, and what rounding has left out: both together are exact."""
+    """Return the rounded sum of two arrays and its rounding error; together they are exact."""
     total = first + second
     part = total - first
     return total, (first - (total - part)) + (second - part)
@@ -328,22 +328,21 @@ def ledoit_wolf(moments: Moments, dimension: int | None = None) -> float:
     # Both are n_features times the quantities of the article. Only their ratio matters.
     dispersion = squared_norm - variance * variance / n_features
     noise = (quartic / moments._squared_weights - squared_norm) / n_rows
-    # Shrinkage does not change a covariance that is already a multiple of the identity, up to rounding.
+    # A covariance that is a multiple of the identity, up to rounding, needs no shrinkage.
     if dispersion <= 16 * n_features * np.finfo(np.float64).eps * squared_norm or noise <= 0.0:
         return 0.0
     return float(min(noise / dispersion, 1.0))
 
 
 def own_shrinkage(moments: Moments, dimension: int) -> float:
-    """Return the shrinkage of a background by its own sums.
+    """Return the shrinkage of a background from its sums. For private sums it follows from their noise.
 
-    Private sums know the shrinkage that their noise needs. Without sums of fourth powers it is the estimate of Chen et
-    al. (2010) for Gaussian rows.
+    Without sums of fourth powers it is the estimate of Chen et al. (2010) for Gaussian rows.
     """
     own: float | None = getattr(moments, "shrinkage", None)
     if own is not None or moments.norms is not None:
         return ledoit_wolf(moments, dimension) if own is None else float(own)
-    # In units of the trace: fourth powers may be out of range.
+    # In units of the trace, because fourth powers may be out of range.
     trace, count = moments.total_variance or 1.0, moments.effective_count
     square = moments.mapped(like(np.full(moments.n_features, trace**-0.5), moments.mean)).squared_norm
     spread = square - 1.0 / dimension

@@ -80,7 +80,7 @@ def gather_keyed(
 ) -> list[Moments | None]:
     """What are the moments of the rows of every key: of every fold, subject or block?
 
-    One pass gives them all. The moments of all rows, or of all rows but those of one key, are sums of them.
+    One pass gives them all. Their sums are the moments of all rows, or of all rows without one key.
 
     Parameters
     ----------
@@ -113,13 +113,13 @@ def gather_keyed(
     data = source if hasattr(source, "map_reduce") else InMemory(source)
     if kind == "auto":
         kind = "rows" if is_thin(data.rows) and (data.width or 0) > FORMED_SIZE else "scatter"
-    # Infinities become NaN in the sums. They are looked for in the sums, where this is cheap.
+    # Infinities become NaN in the sums. They are searched for in the sums, which is cheap.
     n_products = float("inf") if data.rows is None else float(data.rows.shape[0]) * data.rows.shape[1] ** 2
     with np.errstate(invalid="ignore", over="ignore"), one_blas_thread(n_products):
         part = partial(_of_batch, Keys(keys, n_keys), kind, norms, data.weights, data.covariates)
         found: list[Moments | None] = data.map_reduce(part, _added)
         sums = [part.variances for part in found if part is not None]
-        # The host waits for a device once for all keys.
+        # The host waits for a device only once for all keys.
         if sums and not all_finite(namespace(sums[0]).stack(sums)):
             _explain(data, name)
     return found

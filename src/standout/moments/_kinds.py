@@ -26,7 +26,7 @@ from standout._arrays import (
 from standout._xp import column_products, diagonal, eigh, is_foreign, namespace, take
 from standout.moments._base import Moments, NormSums, WeightSums, two_sum
 
-# Rows are removed only if no column varies more than so many times as much with them as without.
+# Rows are removed only if the variance of every column falls by at most this factor.
 MOST_REMOVED = 100.0
 
 
@@ -46,7 +46,7 @@ class ScatterMoments(Moments):
     norms : NormSums or None
         Sums for Ledoit-Wolf shrinkage.
     rest : ndarray of shape (n_features,) or None
-        What rounding has left out of the mean.
+        The rounding error of the mean, which merges add to it.
     weights : WeightSums or None
         Sums of the weights of the rows, if rows have weights.
 
@@ -79,7 +79,7 @@ class ScatterMoments(Moments):
 
     @property
     def root_level(self) -> float:
-        """Square root of the precision: squaring the data costs half of the digits."""
+        """Square root of the precision, because squaring the data loses half of the digits."""
         return float(np.sqrt(self.precision * self.n_features))
 
     def covariance(self) -> Float:
@@ -87,7 +87,7 @@ class ScatterMoments(Moments):
         return self.scatter / self.total_weight
 
     def root(self) -> Float:
-        """Return R with ``RᵀR`` the covariance, from the eigenvectors of the correlation matrix."""
+        """Return R with ``RᵀR`` equal to the covariance, from the eigenvectors of the correlation matrix."""
         xp = namespace(self.scatter)
         scale = xp.sqrt(self.variances)
         safe = xp.where(scale > 0, scale, 1.0)
@@ -116,7 +116,7 @@ class ScatterMoments(Moments):
         return self._merged(other) if isinstance(other, Moments) else NotImplemented
 
     def without(self, part: ScatterMoments) -> ScatterMoments | None:
-        """Return the moments of all rows but some of them; None if that would cost more than two digits."""
+        """Return the moments without some of the rows; None if this would lose more than two digits."""
         if self.total_weight - part.total_weight < self.total_weight / MOST_REMOVED:
             return None
         left = self._merged(part, -1.0)
@@ -150,7 +150,7 @@ class RootMoments(Moments):
     norms : NormSums or None
         Sums for Ledoit-Wolf shrinkage.
     rest : ndarray of shape (n_features,) or None
-        What rounding has left out of the mean.
+        The rounding error of the mean, which merges add to it.
     weights : WeightSums or None
         Sums of the weights of the rows, if rows have weights.
 
@@ -179,7 +179,7 @@ class RootMoments(Moments):
 
     @property
     def root_level(self) -> float:
-        """The precision times the size of the root: no digits are lost by squaring."""
+        """The precision times the size of the root, because nothing is squared."""
         return self.precision * max(self.scatter_root.shape)
 
     def covariance(self) -> Float:
@@ -276,7 +276,7 @@ class RowMoments(Moments):
     def variances(self) -> Float:
         """Variance of each column."""
         squares: Float = (self.rows.multiply(self.rows) if is_sparse(self.rows) else self.rows**2).T @ self._shares
-        # Large means cost digits. The variances of the columns only scale the problem here.
+        # Large means cost digits. Here the variances of the columns only scale the problem.
         return np.maximum(squares - self.mean**2, 0.0)
 
     @property
@@ -360,10 +360,10 @@ def _compressed(parts: list[Float]) -> Float:
 
 
 def centred_block(block: Array, weights: Float | None = None) -> tuple[Array, Float, Float]:
-    """Return a centred copy of the block times the roots of the weights, and the mean that was subtracted; its rest.
+    """Return the centred block times the roots of the weights, the mean that was subtracted, and its rounding error.
 
-    The first row is subtracted before the mean. Then no number is rounded at the size of a large common offset, and a
-    constant column becomes exactly zero. The copy has the block's precision.
+    The first row is subtracted before the mean. This avoids rounding at the size of a large common offset, and makes
+    constant columns exactly zero. The copy has the block's precision.
     """
     xp = namespace(block)
     moved = block - block[:1, :]

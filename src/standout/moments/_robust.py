@@ -1,4 +1,4 @@
-"""Robust weights: rows and cells that do not belong have a smaller weight, learned from the rows themselves."""
+"""Robust weights, learned from the rows: outlying rows have smaller weights, outlying cells are limited."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ NORMAL = 1.4826
 PASSES = 5
 # If more than this share of the rows looks outlying, the distances do not describe the data.
 MOST_OUTLYING = 1.0 / 3.0
-# A row with more than this share of wild cells is weighted as a row.
+# A row with more than this share of outlying cells gets a small weight instead.
 MOST_WILD = 0.5
-# The sample has at most so many rows, and no more numbers than that unless they are few rows.
+# Most rows and most numbers in the sample; it has at least the first number of rows if there are few columns.
 MOST_ROWS, MOST_NUMBERS, FEW_ROWS = 5000, 2**25, 500
-# Numbers further away than this many times the typical spread are treated as that far: squares stay within range.
+# Distances are limited to this many times the typical spread, so that squares stay within range.
 FAR = 1e8
 # The least shrinkage, and the smallest share of the largest eigenvalue that is used.
 LEAST = 1e-10
@@ -97,9 +97,9 @@ class RobustWeights:
         The median squared distance, and the squared distance beyond which a row is outlying. All weights are 1 if the
         limit is infinite.
     unit : float
-        By which numbers are divided: squares of numbers near one are within range.
+        Unit of all numbers, so that their squares are within range.
     low, high : ndarray of shape (n_features,) or None
-        Limits to which wild cells are brought; None if cells are not changed.
+        Limits of the cells; None if cells are not changed.
 
     Examples
     --------
@@ -124,17 +124,17 @@ class RobustWeights:
     high: Float | None = None
 
     def __call__(self, rows: Rows) -> Weighed:
-        """Weigh rows, a block at a time."""
+        """Compute weights of rows, block by block."""
         _reject_sparse_cells(rows, self.low is not None)
         cleaned, weights, distances = zip(*map(self._block, row_blocks(rows)), strict=True)
         return Weighed(rows if self.low is None else stacked(cleaned), concat(weights), concat(distances))
 
     def outlying(self, rows: Rows) -> Array:
-        """Tell which rows are outlying."""
+        """Return which rows are outlying."""
         return self(rows).distances > self.limit
 
     def cleaned(self, rows: Rows) -> Rows:
-        """Return the rows with wild cells replaced."""
+        """Return the rows with outlying cells replaced."""
         return rows if self.low is None else self(rows).rows
 
     def weight(self, distances: Float) -> Float:
@@ -142,41 +142,41 @@ class RobustWeights:
         xp = namespace(distances)
         if np.isinf(self.limit):
             return xp.ones_like(distances)
-        # No row has a larger weight than a typical one: else a few rows close together could attract the centre.
+        # No row has a larger weight than a typical one. Otherwise a few rows close together could attract the centre.
         weights: Float = (DEGREES + self.typical) / (DEGREES + xp.clip(distances, self.typical, None))
         return weights
 
     def _block(self, block: Rows) -> Weighed:
         xp = namespace(block)
-        # A number of any size has a weight, which may be zero.
+        # Numbers of any size have a weight, which may be zero.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             if self.low is not None:
                 numbers = block if xp.isdtype(block.dtype, "real floating") else double(block)
                 limited = xp.where(double(block) < self.low, self.low, self.high)
                 block = xp.where(self._wild(block), xp.astype(limited, numbers.dtype), numbers)
             # Sparse rows become dense, a block at a time: the root is dense.
-            # Limited as when the weights were learned: else units that differ much leave no weight to any row.
+            # Limited as when the weights were learned: otherwise no row has a weight if units differ much.
             centred = xp.clip((double(dense(block)) - self.centre) / self.unit, -FAR, FAR)
             distances = squared_lengths(product(centred, self.root))
             if self.level:
                 distances = self.level * squared_lengths(centred) - distances
-            # Numbers out of range are beyond all limits.
+            # Numbers out of range are outlying.
             distances = xp.where(xp.isfinite(distances), abs(distances), xp.full_like(distances, np.inf))
         return Weighed(block, self.weight(distances), distances)
 
     def _wild(self, block: Array) -> Array:
-        """Tell which cells are wild. A row with many wild cells has none."""
+        """Return which cells are outlying. A row with many of them is treated as an outlying row instead."""
         xp, numbers = namespace(block), double(block)
         wild = (numbers < self.low) | (numbers > self.high)
         return wild & (xp.mean(double(wild), axis=1) <= MOST_WILD)[:, None]
 
 
 def learn_weights(rows: Rows, *, cells: bool = False, whole: bool = True, name: str = "the data") -> RobustWeights:
-    """How large is the weight of each row of this dataset, and which numbers are out of place?
+    """How large is the weight of each row of this dataset, and which cells are outlying?
 
     Weights of a Student-t distribution, by iterated reweighting: each pass estimates the centre and the scatter (by the
-    rule of Ledoit and Wolf) from the rows with the weights of the pass before. The distance of a row is measured by the
-    scatter without it, so that a few heavy rows cannot hide behind the variance that they bring.
+    rule of Ledoit and Wolf) with the weights of the previous pass. The distance of a row is measured by the scatter
+    without this row, so that outliers do not hide themselves by their own variance.
 
     If most rows are equal, they are the centre, and the scatter is learned from the others. If more than
     a third of the rows looks outlying, all rows keep the same weight, with a warning.
@@ -186,7 +186,7 @@ def learn_weights(rows: Rows, *, cells: bool = False, whole: bool = True, name: 
     rows : array or sparse matrix of shape (n_rows, n_features)
         The dataset, or a sample of it.
     cells : bool, default=False
-        Bring cells to within five (robust) standard deviations of the median of their column first. Columns of which
+        First limit cells to five (robust) standard deviations around the median of their column. Columns of which
         more than half of the values are equal are not changed.
     whole : bool, default=True
         Whether these rows are all rows, or a sample of them.
@@ -220,7 +220,7 @@ def learn_weights(rows: Rows, *, cells: bool = False, whole: bool = True, name: 
     equal = RobustWeights(middle, zeros((middle.shape[0], 0), middle), 0.0, 0.0, float("inf"), **bounds)
     if unit == 0.0:
         return equal
-    # Distances do not depend on the unit.
+    # Distances do not depend on the units of the columns.
     numbers, spread = xp.clip(numbers / unit, -FAR, FAR), spread / unit
     if cells:
         reach = xp.where(spread > 0.0, WILD * spread, xp.full_like(spread, np.inf))
@@ -230,7 +230,7 @@ def learn_weights(rows: Rows, *, cells: bool = False, whole: bool = True, name: 
         numbers = xp.where(wild, xp.clip(numbers, -reach, reach), numbers)
     same = to_host(xp.all(numbers == 0.0, axis=1))
     mostly = 2 * int(same.sum()) > len(same)
-    # If most rows are equal, these are the centre, and the others show how far rows are from it.
+    # If most rows are equal, they are the centre, and the others give the scatter.
     learned = _learned(take(numbers, np.flatnonzero(~same)) if mostly else numbers, mostly, whole)
     if learned is None:
         warn_user(
@@ -243,7 +243,7 @@ def learn_weights(rows: Rows, *, cells: bool = False, whole: bool = True, name: 
 
 
 def _learned(numbers: Float, is_centred: bool, whole: bool) -> RobustWeights | None:
-    """Find centre, scatter and limit by passes of reweighting; None if the weights do not describe the rows."""
+    """Find centre, scatter and limit by reweighting; None if too many rows are outlying."""
     xp = namespace(numbers)
     lengths = squared_lengths(numbers)
     usual = float(_median(lengths)) or float(xp.mean(lengths))
@@ -292,7 +292,7 @@ def _inverse_scatter(centred: Float, shares: Float) -> tuple[Float, float, float
     values, turn = eigh(matrix)
     kept = values > LEAST * float(values[-1])
     values, turn = take(values, kept), take(turn, kept, axis=1)
-    # The inverse is 1/floor outside of the span of the rows. Within, it is less by a part for each direction.
+    # The inverse is 1/floor outside of the span of the rows. Within the span, it is smaller.
     less = (1.0 - shrinkage) / (floor * ((1.0 - shrinkage) * values + floor))
     return product(scaled.T, turn) * xp.sqrt(less), 1.0 / floor, shrinkage
 
@@ -317,7 +317,7 @@ def _median(numbers: Array) -> Array:
 
 
 def _reject_sparse_cells(rows: Rows, cells: bool) -> None:
-    """Refuse to look for wild cells in sparse rows: most cells are zero, and no number is out of place among zeros."""
+    """Refuse sparse rows for "cells": if most cells are zero, the median and its deviations are zero."""
     if cells and is_sparse(rows):
         raise InvalidTypeError(
             "looks for wild cells by the median of each column, but these are sparse rows, most of whose cells are "
@@ -351,7 +351,7 @@ def learn_from(source: Source, *, cells: bool = False, seed: int = 0) -> RobustW
 
 
 def weighed(source: Source, learned: RobustWeights) -> Source:
-    """Return a source whose rows have robust weights and no wild cells. Weights that rows have are multiplied."""
+    """Return a source with robust weights, times other weights of the rows, and without outlying cells."""
     from standout.sources import Mapped
 
     weights = np.concatenate(source.map_reduce(partial(_weights_of, learned)))

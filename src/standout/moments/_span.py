@@ -1,4 +1,4 @@
-"""Wide data made tall: coordinates of all rows in the space that they span."""
+"""Coordinates of wide rows in the space that they span."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ from standout._xp import (
 from standout.moments._sums import UNCENTRED_LIMIT, suits_single
 
 EPS = float(np.finfo(np.float64).eps)
-# The Gram matrix has squared numbers. Directions whose squared spread is a smaller share are found from the rows.
+# The Gram matrix consists of squared numbers. Directions whose squared spread is a smaller share are found from the
+# rows.
 ILL_CONDITIONED = 1e-7
 # The same for a Gram matrix in single precision. It is multiplied again in double precision then.
 SINGLE_CONDITIONED = 1e-3
@@ -65,7 +66,7 @@ class Span:
     far : bool
         Whether the origin is so far from zero that it is subtracted before every product.
     single : bool
-        Whether products with the rows are in single precision.
+        Whether products with the rows use single precision.
     weights : ndarray of shape (n, r) or None
         The basis is the transposed rows less the origin, times this matrix.
     basis : ndarray of shape (n_features, r) or None
@@ -132,9 +133,9 @@ class Span:
 def span_of(rows: Sequence[Rows], weights: Sequence[Float | None] | None = None) -> Span:
     """Which coordinates have these rows in the space that they span?
 
-    Wide data have no variance outside of this space, so that moments of the coordinates have all there is to know, and
-    directions that are found there are lifted to the columns. The coordinates come from one Gram matrix of all rows.
-    If it is ill-conditioned, they come from a QR decomposition of the rows.
+    Wide data have no variance outside of this space, so moments of the coordinates are complete. Directions in the
+    coordinates are lifted to the columns. The coordinates come from one Gram matrix of all rows. If it is
+    ill-conditioned, they come from a QR decomposition of the rows.
 
     Parameters
     ----------
@@ -212,11 +213,11 @@ def _centred(rows: list[Rows], origin: Float, single: bool = False) -> Iterator[
 def _gram(rows: list[Rows], origin: Float, single: bool) -> tuple[Float, bool, bool]:
     """Return the inner products of all rows less the origin, whether it is far from zero, and whether they are single.
 
-    Rows far from the origin have no digits to spare for single precision.
+    Rows far from zero need double precision.
     """
     xp = namespace(origin)
     length, far = float(xp.sum(origin**2)), True
-    # Sums of squares, of which there are as many as rows, stay within range.
+    # So sums of the squares of all rows stay within range.
     if length > MOST_LENGTH:
         problem = "the squares of the values are out of the range of double precision"
         raise InvalidValueError(problem, advice="Rescale the data.")
@@ -284,7 +285,7 @@ def pivoted_cholesky(matrix: Float, tol: float) -> tuple[Float, Array]:
     height = largest(diagonal)
     if height <= 0.0:
         return np.empty((size, 0)), np.empty(0, dtype=np.intp)
-    # LAPACK works in the upper triangle of the C-ordered matrix. The lower one then restores it.
+    # LAPACK works in the upper triangle of the C-ordered matrix. The lower triangle then restores the matrix.
     lower, order, rank, _ = linalg.lapack.dpstrf(matrix.T, tol=tol * height, lower=1, overwrite_a=True)
     rank, order = int(rank), order.astype(np.intp) - 1
     factor = np.empty((size, rank))
@@ -297,7 +298,7 @@ def pivoted_cholesky(matrix: Float, tol: float) -> tuple[Float, Array]:
 
 
 def _by_pivots(gram: Float, most: int, least: float) -> tuple[Float, Float] | None:
-    """Return coordinates, and the weights of rows that make the basis; None if the Gram matrix is ill-conditioned."""
+    """Return coordinates, and the basis as weights of rows; None if the Gram matrix is ill-conditioned."""
     factor, pivots = pivoted_cholesky(gram, 4.0 * len(gram) * EPS)
     rank = min(factor.shape[1], most)
     factor, pivots = factor[:, :rank], pivots[:rank]
@@ -309,7 +310,7 @@ def _by_pivots(gram: Float, most: int, least: float) -> tuple[Float, Float] | No
 
 
 def _by_eigenvectors(gram: Float, most: int, least: float) -> tuple[Float, Float] | None:
-    """Return the same from eigenvectors: a device would wait for each pivot."""
+    """Return the same by eigenvectors, because a device would wait for each pivot."""
     xp, size = namespace(gram), gram.shape[0]
     values, vectors = eigh(gram)
     rank = min(int(xp.count_nonzero(values > 4.0 * size * EPS * largest(values))), most)
@@ -320,7 +321,7 @@ def _by_eigenvectors(gram: Float, most: int, least: float) -> tuple[Float, Float
 
 
 def _are_similar(gram: Float, rows: list[Rows], least: float) -> bool:
-    """Tell whether each dataset varies so much that it cannot be mistaken for rounding of another one."""
+    """Return whether each dataset varies more than the rounding errors of the others."""
     xp = namespace(gram)
     blocks = [gram[places, places] for places in _places(rows)]
     spreads = [float(xp.mean(diagonal(block)) - xp.mean(block)) for block in blocks if block.shape[0] > 1]
@@ -338,7 +339,7 @@ def _by_rows(rows: list[Rows], origin: Float, most: int) -> tuple[Float, Float]:
     parts = [part - mean for part, mean in zip(parts, means, strict=True)]
     every = [*parts, *means]
     spreads = [float(xp.max(squared_lengths(part))) ** 0.5 for part in every]
-    # Less is rounding of the origin, such as the mean of the target less the origin.
+    # Smaller lengths are rounding errors of the origin.
     floor = 100.0 * EPS * (max(spreads) + float(xp.sum(origin**2)) ** 0.5)
     stack = concat([part / s if s > floor else 0.0 * part for part, s in zip(every, spreads, strict=True)])
     wide, triangle = xp.linalg.qr(stack.T)

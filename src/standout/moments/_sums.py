@@ -32,13 +32,13 @@ from standout.moments._base import Moments, NormSums, WeightSums, two_sum
 from standout.moments._kinds import ScatterMoments, add_outer, centred_block
 
 # Rows are multiplied without centring them if each column's squared mean is below this many times its variance. The
-# correction for the mean then costs at most two of the sixteen digits of float64, and no centred copy is needed.
+# correction for the mean then loses at most two of the sixteen digits of float64, and saves a centred copy.
 UNCENTRED_LIMIT = 100.0
-# The same for single precision, which has no digits to spare.
+# The same for single precision, which has fewer digits.
 SINGLE_LIMIT = 0.1
-# So many rows show whether the data are far from zero. Fewer rows are multiplied without looking at them first.
+# Number of rows that show whether the data are far from zero. Fewer rows are multiplied without this check.
 SOME_ROWS, SMALL_ROWS = 256, 4096
-# Rows that need no copy are multiplied in chunks of about so many bytes, as strided views. Copies are smaller.
+# Rows that need no copy are multiplied as strided views, in chunks of about this number of bytes. Copies are smaller.
 CHUNK_BYTES = 32 * 2**20
 MOST_COPIED_BYTES, VIEWED_BYTES = 128 * 2**20, 4 * 2**20
 # Number of permutations in the pattern of folds.
@@ -60,8 +60,8 @@ def _pattern(n_folds: int) -> npt.NDArray[np.intp]:
 class FoldPattern:
     """Which fold is each row in? A table that repeats, looked up by the row number.
 
-    The table is five permutations of all folds. So folds have equal sizes, do not follow a short period in the rows,
-    and are the same however the rows are cut into batches.
+    The table is five permutations of all folds. So folds have equal sizes, do not follow short periods in the rows, and
+    do not depend on batches.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ class Keys:
         return np.zeros(count, dtype=np.intp) if self.keys is None else self.keys[numbers]
 
     def places(self, first: int, count: int, *, views: bool = False) -> list[tuple[int, Places]]:
-        """Return each key of `count` rows with the places of its rows; `views` are slices, several for each key."""
+        """Return each key of `count` rows, and its rows as positions or, with `views`, as slices."""
         if self.keys is None:
             return [(0, slice(0, count))]
         if views and isinstance(self.keys, FoldPattern):
@@ -130,8 +130,8 @@ def keyed_scatter(
     """Sum the scatter matrix of the rows of each key, in float64. The columns `beside` are appended.
 
     Single-precision rows of the host are centred and multiplied in single precision, and blocks are summed in float64.
-    As long as it costs no accuracy, other rows are corrected for the mean after the product. Otherwise a typical row is
-    subtracted before. If some rows are still far from zero, each block is centred.
+    Other rows are corrected for the mean after the product if that loses no accuracy. Otherwise a typical row is
+    subtracted first. If some rows are still far from zero, each block is centred.
     """
     single = not is_foreign(rows) and rows.dtype == np.float32 and beside is None and suits_single(rows)
     if weights is None:
@@ -153,7 +153,7 @@ def keyed_scatter(
 
 
 def _centred_scatter(block: Array, weights: Float | None, norms: bool) -> ScatterMoments | None:
-    """Centre one block and multiply it, in its own precision; None if all weights are zero."""
+    """Centre and multiply one block, in its own precision; None if all weights are zero."""
     if weights is not None and not weights.sum() > 0.0:
         return None
     known = None if weights is None else WeightSums.of(weights)
@@ -167,9 +167,9 @@ def _centred_scatter(block: Array, weights: Float | None, norms: bool) -> Scatte
 def _uncentred(
     rows: Rows, keys: Keys, norms: bool, beside: Float | None, single: bool, shift: Float | None = None
 ) -> list[Moments | None] | None:
-    """Multiply rows less a shift, and correct for the mean afterwards; None if that would cost accuracy."""
+    """Multiply rows minus a shift, and correct for the mean afterwards; None if that would lose accuracy."""
     counts: list[int] = [0] * keys.n_keys
-    # For each key: sum of rows, sum of products, and of norms the cubic, quartic and quadratic sum.
+    # For each key: sum of rows, sum of products, and the cubic, quartic and quadratic sums of norms.
     found: dict[int, list[Array]] = {}
     foreign, as_given = is_foreign(rows), beside is None and shift is None
     plain = as_given and type(rows) is np.ndarray and (single or rows.dtype == np.float64)
@@ -230,7 +230,7 @@ def _chunks(
 ) -> Iterator[tuple[int, Array]]:
     """Cut rows into dense chunks, in float64 unless `single`, each with the number of its first row.
 
-    A chunk has enough rows of each key for a product to be worth its merge.
+    A chunk has enough rows of each key that the product takes longer than its merge.
     """
     n_bytes = DEVICE_BLOCK_BYTES if is_foreign(rows) else CHUNK_BYTES if views else BLOCK_BYTES
     width = max(rows.shape[1], 1)
@@ -258,7 +258,7 @@ def _some_of(rows: Rows, beside: Float | None) -> Float:
 
 
 def _typical_row(some: Float) -> Float:
-    """Return a row that is not far from the others: numbers are rounded at the size of the row that is subtracted."""
+    """Return a row that is not far from the others, because results are rounded at the size of the subtracted row."""
     xp = namespace(some)
     nearest = int(xp.argmin(squared_lengths(some - xp.mean(some, axis=0))))
     return 1.0 * some[nearest, :]
@@ -275,7 +275,7 @@ def _are_near(mean: Float, squares: Float, single: bool) -> Array:
 
 
 def suits_single(rows: Rows) -> bool:
-    """Tell, from some of the rows, whether the squares of single-precision numbers are within range."""
+    """Return whether the squares of single-precision numbers are within range, judged by some of the rows."""
     enough = max(8, min(256, 2**19 // max(rows.shape[1], 1)))
     some = double(dense(rows[:: max(rows.shape[0] // enough, 1)][:enough]))
     spread = np.std(some, axis=0)

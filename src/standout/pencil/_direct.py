@@ -1,4 +1,4 @@
-"""The direct solvers: LAPACK on both matrices, and on roots of them for ill-conditioned and singular problems."""
+"""The direct solvers: LAPACK on both matrices, or on their roots for ill-conditioned and singular problems."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from standout._xp import (
 )
 from standout.pencil._record import Form, NotDefiniteError, Pencil, Solution, check_directions, finish
 
-# A direction counts as present if its spread is this many times the rounding error of the roots.
+# A direction is kept if its spread is this many times the rounding error of the roots.
 MARGIN = 10.0
 
 
 def solve_dense(pencil: Pencil, n_components: int) -> Solution:
-    """Factorise B, and find the leading eigenvectors of the whitened A.
+    """Factorise B, and return the leading eigenvectors of the whitened A.
 
     Raises
     ------
@@ -97,11 +97,11 @@ def solve_root(pencil: Pencil, n_components: int) -> Solution:
 
     cosines, sines, turn = _angles(part_a, part_b)
     blur = level * column_norms(turn / (spread / spread[0])[:, None])
-    # With a ridge, B is positive in every direction, however small it is there.
+    # With a ridge, B is positive in every direction, though it can be very small.
     absent = (cosines <= MARGIN * xp.clip(blur, None, 1.0 / MARGIN**2)) & (not pencil.b.has_ridge)
     n_absent = int(xp.count_nonzero(absent))
 
-    # Back to the columns of the data, without a part in directions in which no dataset varies.
+    # Back to the columns of the data; components are zero along directions in which no dataset varies.
     joint = xp.linalg.qr(right * scale[:, None])[0]
     vectors = joint @ (joint.T @ ((right / spread) @ turn / scale[:, None]))
 
@@ -116,8 +116,8 @@ def solve_root(pencil: Pencil, n_components: int) -> Solution:
 
     values = stacked([like(np.full(n_absent, np.inf), root_a), take(finite_values, order)])[:n_components]
     vectors = concat([infinite, finite], axis=1)[:, :n_components]
-    # The error of a root is relative to the root itself, not to its square. It enters through the background, whose
-    # spread along a vector is one, and through the target, whose spread is the root of the value.
+    # The error of a root is relative to the root itself, not to its square. It enters through the background (a spread
+    # of one along a vector) and the target (a spread of the root of the value).
     noise = level * xp.sqrt(weighted_sum(pencil.a.diagonal + like(pencil.b.diagonal, vectors), vectors**2))
     infinite_values = xp.isinf(values)
     tiny = float(np.finfo(np.float64).tiny)

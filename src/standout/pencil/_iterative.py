@@ -29,7 +29,7 @@ from standout.pencil._record import Form, NotDefiniteError, Pencil, Solution, Un
 
 # Up to this many columns matrices are formed. Two of them need 4 GiB.
 FORMED_SIZE = 16384
-# Lanczos: vectors in a block beyond those that are wanted, most blocks, and blocks between two looks at the result.
+# Lanczos: extra vectors in a block, most blocks, and blocks between two checks of the result.
 BLOCK_MORE, BLOCK_STEPS, BLOCK_LOOK = 2, 40, 6
 # The largest degree and growth of the polynomials, and the largest error of an eigenvector's equation.
 BLOCK_DEGREE, BLOCK_GROWTH, BLOCK_TOLERANCE = 4, 1e8, 1e-12
@@ -80,7 +80,7 @@ def _solve_lanczos(pencil: Pencil, n_components: int, seed: int) -> Solution:
         if factor is None and not pencil.b.is_identity:
             raise NotDefiniteError
         if factor is not None and pencil.on_device:
-            # Products take a device less time than triangular systems.
+            # On a device, products are faster than triangular systems.
             matrix = whiten(matrix, like(factor, matrix))
         apply = _Whitened(matrix, None if pencil.on_device else factor)
     start = np.random.default_rng(seed).standard_normal((pencil.n_features, n_components + BLOCK_MORE))
@@ -113,11 +113,11 @@ class _Whitened:
 
 
 def _block_lanczos(apply: Callable[[Float], Float], block: Float, count: int) -> Float | None:
-    """Return the eigenvectors of the largest eigenvalues of a symmetric operator; None if that would take long.
+    """Return the eigenvectors of the largest eigenvalues of a symmetric operator; None if this would be slow.
 
-    A block that is wider than what is wanted finds values that are equal. After a first look, the iterations go on
-    from the vectors found, and a step is a Chebyshev polynomial of the operator, small over all values but the leading
-    ones: products cost less than making a block orthogonal to all before it.
+    Blocks are wider than the number of wanted vectors, so that equal values are found. After a first look, the
+    iterations go on from the vectors found, and a step is a Chebyshev polynomial of the operator, small over all values
+    but the leading ones: products cost less than making a block orthogonal to all before it.
     """
     xp, (size, width) = namespace(block), block.shape
     if 2 * width * BLOCK_LOOK > size:
@@ -128,7 +128,7 @@ def _block_lanczos(apply: Callable[[Float], Float], block: Float, count: int) ->
     n_blocks = 0
     while n_blocks < n_steps:
         before, end = basis[:, : n_blocks * width], (n_blocks + 1) * width
-        # Twice: what is left of a block may be no more than rounding.
+        # Twice, because the first result may be mostly rounding.
         for _ in range(2):
             block = xp.linalg.qr(block - before @ (before.T @ block))[0]
         image = apply(block)
@@ -155,9 +155,9 @@ def _block_lanczos(apply: Callable[[Float], Float], block: Float, count: int) ->
 def _chebyshev(
     apply: Callable[[Float], Float], lower: float, upper: float, top: float
 ) -> Callable[[Float, Float], Float]:
-    """Return a polynomial of an operator, for a block and its image, that is small for values between two ends."""
+    """Apply a polynomial of an operator to a block, given its image. It is small for values between two ends."""
     middle, scale = 0.5 * (lower + upper), 2.0 / (upper - lower)
-    # What belongs to the largest value must not drown all else in rounding.
+    # Rounding of the part with the largest value must not hide the rest.
     growth = np.arccosh(max(scale * (top - lower) - 1.0, 1.0 + 1e-3))
     degree = int(np.clip(np.arccosh(BLOCK_GROWTH) / growth, 1, BLOCK_DEGREE))
 
@@ -189,7 +189,7 @@ def _solve_lobpcg(pencil: Pencil, n_components: int, seed: int) -> Solution:
     size = pencil.n_features
     n_target, n_background = (sum(moments.count - 1 for _, moments in form.terms) for form in (pencil.a, pencil.b))
     width = n_components + GUARD
-    # The iterations work in spaces of three times this width, which must fit into the span of the data.
+    # LOBPCG works in spaces of three times this width, which must fit into the span of the data.
     too_small = 5 * width > min(size, n_target + n_background)
     if too_small or (not pencil.b.has_ridge and n_background < size) or not np.any(pencil.a.added.diagonal):
         raise NotDefiniteError
@@ -199,7 +199,7 @@ def _solve_lobpcg(pencil: Pencil, n_components: int, seed: int) -> Solution:
     vectors = rng.standard_normal((size, width))
     # Applying A once turns the random vectors towards its range.
     vectors += pencil.a.added.apply(vectors) / size_a
-    # The form that limits the size of vectors is B, or for a difference the part that is subtracted.
+    # The size of vectors is limited by B, or for a difference by the subtracted part.
     penalty = pencil.b if pencil.a.is_nonnegative else replace(pencil.a.subtracted, ridge=size_a)
     preconditioner = _preconditioner(penalty, rng)
     last = np.inf

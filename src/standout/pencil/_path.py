@@ -1,4 +1,4 @@
-"""Many similar pencils: a few are solved by block iterations, all others in the span of what these find.
+"""Many similar pencils: a few are solved by block iterations, the others in the span of their vectors.
 
 Everything here works on stacks: the pencils of several folds, of the same size, are solved together.
 """
@@ -17,22 +17,22 @@ from standout._xp import cholesky, concat, diagonal, eye, is_foreign, like, name
 from standout.moments import Moments, ScatterMoments
 from standout.pencil._direct import is_weak, leading_pair
 
-# Representatives of a path, products per round, and vectors in a block beyond those that are wanted.
+# Representatives of a path, products per round, and extra vectors in a block.
 REPRESENTATIVES, DEPTH, MORE = 4, 5, 2
 # Rounds from random vectors.
 ROUNDS = 2
 # Most rounds for a solution that is reported, and its residual. A round that leaves more than this share of the
 # residual converges too slowly to go on.
 MOST_ROUNDS, EXACT, SLOW = 5, 1e-11, 0.3
-# The same for the components of a fold. Up to this size these start anew, so that they do not depend on the precision
-# of the path, and all array libraries find the same. Larger ones have one round from the path.
+# The same for the components of a fold. Up to this size, folds start from random vectors, so that results do not depend
+# on the path or the array library. Larger ones have one round from the path.
 FOLD_ROUNDS, FOLD_EXACT, FRESH_SIZE = 4, 1e-9, 1000
 # Share of random numbers in a block.
 BLUR = 1e-12
 # Columns are brought to one size if their variances differ by more than the first number. Beyond the second one,
 # iterations are not tried.
 UNEVEN, MOST_UNEVEN = 1e4, 1e10
-# Paths of this size and more are found in single precision, which is enough to choose a value by.
+# From this size on, paths are computed in single precision, which is enough for a choice.
 LEAST_SINGLE = 256
 # Up to these sizes LAPACK solves all values of a path, and its representatives and the pencils of folds.
 WHOLE_SIZE, SMALL_SIZE = 20, 128
@@ -54,7 +54,7 @@ class Posed:
     shares : ndarray of shape (n_values, n_backgrounds)
         The shrinkage of each background.
     scale : array of shape (n_features,) or None
-        What columns were divided by.
+        The scales by which columns were divided.
     """
 
     terms: Sequence[Moments]
@@ -73,9 +73,9 @@ class _Stack:
     ----------
     matrices : array of shape (n_folds, n_terms, n, n)
     scale : ndarray of shape (n_folds, n)
-        What columns were multiplied with. The diagonal of E is its square.
+        The factors of the columns. The diagonal of E is its square.
     units : array of shape (n_folds, n)
-        What vectors are multiplied with to be those of the moments before any scaling.
+        The factors that turn vectors into vectors of the moments before any scaling.
     first, second : ndarray of shape (n_folds, n_values, n_terms)
         The coefficients a and b.
     ridges : ndarray of shape (n_folds, n_values)
@@ -93,9 +93,9 @@ class _Stack:
 
     @classmethod
     def of(cls, folds: Sequence[Posed], single: bool = False) -> _Stack | None:
-        """Collect the matrices and coefficients of folds; None if they are not for iterations."""
+        """Collect the matrices and coefficients of folds; None if iterations do not suit them."""
         every = [part for posed in folds for part in posed.terms if isinstance(part, ScatterMoments)]
-        # Scaled wide rows have as many coordinates as they span without each fold.
+        # The number of coordinates of scaled wide rows depends on the fold.
         if len(every) < len(folds) * len(folds[0].terms) or len({part.n_features for part in every}) > 1:
             return None
         xp, n_folds = namespace(every[0].mean), len(folds)
@@ -112,7 +112,7 @@ class _Stack:
         scale = np.ones_like(safe)
         units: Any = like(scale, every[0].mean)
         if safe.max() > UNEVEN * safe.min():
-            # Powers of two change no digit.
+            # Powers of two change no digits.
             scale = 2.0 ** -np.round(0.5 * np.log2(safe))
             units = like(scale, every[0].mean)
             owners = [units[place, :] for place in np.repeat(np.arange(n_folds), len(every) // n_folds).tolist()]
@@ -181,11 +181,11 @@ class _Stack:
 def path_vectors(
     folds: Sequence[Posed], n_components: int, seed: int = 0, *, single: bool = True
 ) -> list[list[Float | None]] | None:
-    """Return approximate leading vectors of each fold at each value; None if the problem is not for iterations.
+    """Return approximate leading vectors of each fold at each value; None if iterations do not suit the problem.
 
-    Values are in the order of a parameter, from the least to the most regularised. A few representatives are solved,
-    and all values in the joint span of their vectors, which are None if B is singular. Large NumPy matrices are in
-    single precision, unless one of them is singular in it.
+    Values are in the order of a parameter, from the least to the most regularised. A few representatives are solved by
+    iterations, and all values in the joint span of their vectors. Vectors are None if B is singular. Large NumPy
+    matrices are in single precision, unless one of them is singular in it.
     """
     n_folds, n_values, mean = len(folds), len(folds[0].ridges), folds[0].terms[0].mean
     size = mean.shape[0]
@@ -214,7 +214,7 @@ def path_vectors(
 
 
 def _representatives(stack: _Stack, places: Any, n_components: int, seed: int) -> list[Float]:
-    """Return vectors of all folds at some values, each from those of the one before; none where a B is singular."""
+    """Return vectors of all folds at some values, each started from the previous value; none where a B is singular."""
     size, blocks = stack.matrices.shape[-1], list[Float]()
     block = stack.matrices[:, 0] @ _random(size, n_components + MORE, seed, stack.matrices)
     for place in places.tolist():
@@ -228,10 +228,10 @@ def _representatives(stack: _Stack, places: Any, n_components: int, seed: int) -
 def fold_vectors(
     folds: Sequence[Posed], n_components: int, starts: Sequence[Float] | None = None
 ) -> list[tuple[Float, Float] | None]:
-    """Return values and vectors of pencils of folds; None if B is singular, or the problem is not for iterations.
+    """Return values and vectors of pencils of folds; None if B is singular or iterations do not suit the problem.
 
-    A component in the noise has close neighbours, so that only many iterations find it. On held-out rows all of these
-    are the same. Few rounds are enough for components that stand out.
+    Components of noise have close values, so that only many iterations separate them. On held-out rows they are
+    equivalent. Few rounds are enough for components that stand out.
     """
     stack, size = _Stack.of(folds), folds[0].terms[0].n_features
     if stack is None:
@@ -288,7 +288,7 @@ def _iterated(
         basis = block = _orthonormal(block)
         for _ in range(min(DEPTH, size // width - 1)):
             block = inverse((b if difference else a) @ block)
-            # A vector that has converged leaves only rounding. The same random numbers everywhere are added to that.
+            # The residual of a converged vector is only rounding. The same random numbers are added in every library.
             lengths = xp.sum(block**2, axis=-2) ** 0.5
             block = block + BLUR * lengths[..., None, :] * _random(size, width, basis.shape[-1], basis)
             for _ in range(2):

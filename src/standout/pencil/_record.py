@@ -35,7 +35,7 @@ class NotDefiniteError(Exception):
 
 
 class UnconvergedWarning(CautionWarning, ConvergenceWarning):
-    """An iteration stopped before its result was as accurate as it should be."""
+    """An iteration stopped before its result was accurate enough."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +94,7 @@ class Form:
 
     @cached_property
     def diagonal(self) -> Float:
-        """Diagonal of the matrix."""
+        """The diagonal of the matrix."""
         if not self.terms:
             return self.ridge + np.zeros(self.n_features)
         total: Any = sum(coefficient * moments.variances for coefficient, moments in self.terms)
@@ -161,7 +161,7 @@ class Pencil:
     Attributes
     ----------
     a, b : Form
-        The form that should be large, and the form that it is compared with.
+        The form to be large, and the form it is compared with.
 
     Examples
     --------
@@ -226,12 +226,12 @@ class Solution:
     rounding_unit : float
         Relative rounding error of the numbers in A and B.
     n_lost : int
-        Number of values that are no larger than the rounding error of the largest one, although the target has enough
-        rows and varying columns for more. Either they are zero, or they are drowned by a few huge entries.
+        Number of values within the rounding error of the largest one, although the target has enough rows and varying
+        columns. They are zero, or lost beside a few huge entries.
     consistent : bool
         Whether the ratio of the forms along each vector equals its value.
     shrinkage : tuple of float
-        The shrinkage of each background, filled in by `standout.problem.solve`.
+        The shrinkage of each background; `standout.problem.solve` sets it.
     columns : ndarray or None
         Numbers of the columns that components may use, if these are not all columns.
     scale : ndarray of shape (n_features,) or None
@@ -293,7 +293,7 @@ def finish(
     singular: bool = False,
     rank: int | None = None,
 ) -> Solution:
-    """Scale, sign and certify what a solver found, in descending order. No other function does this.
+    """Scale and sign the result of a solver, sort it, and check its accuracy. No other function does this.
 
     A solver that already has ``A U`` and ``B U`` passes them as `images`. A solver with a better estimate of the error
     of its values than the rounding of the matrices passes it as `rounding`, with `lost` for the values that are no more
@@ -305,14 +305,14 @@ def finish(
     lengths = column_products(vectors, xp.where(infinite, vectors, b_vectors))
     ones = xp.ones_like(lengths)
     signs = xp.where(largest_entries(vectors) < 0, -ones, ones)
-    # If B is singular but rounding hides that, a length can be negative. The NaN that results means no accuracy at all.
+    # If B is singular but rounding hides that, a length can be negative. The result is NaN, which means no accuracy.
     scale = signs / xp.sqrt(lengths)
     vectors, a_vectors, b_vectors = vectors * scale, a_vectors * scale, b_vectors * scale
     finite_values = xp.where(infinite, 0.0, values)
     difference = xp.where(infinite, b_vectors, a_vectors - finite_values * b_vectors)
     # A value of zero is never exact compared with the leading value, so its residual is relative to the latter.
     leading = largest(finite_values) * float(np.sqrt(np.finfo(np.float64).eps))
-    # A difference can cancel, so residuals are relative to the part that is added.
+    # A difference can cancel, so residuals are relative to the added part.
     added = a_vectors if pencil.a.is_nonnegative else pencil.a.added.apply(vectors)
     size = xp.maximum(column_norms(added), leading * column_norms(b_vectors))
     residuals = column_norms(difference) / xp.where(size > 0, size, 1.0)
@@ -324,7 +324,7 @@ def finish(
         rounding, lost = _rounding(pencil, values, vectors, a_vectors)
     n_lost = 0
     if lost is not None:
-        # The number of directions is bounded by the rows, and by the columns that vary.
+        # There are at most as many directions as rows, and as columns that vary.
         most = sum(max(moments.count - 1, 0) for _, moments in pencil.a.terms)
         most = min(most, int(xp.count_nonzero(pencil.a.diagonal > 0.0)), lost.shape[0])
         n_lost = int(xp.count_nonzero(lost[:most]))
@@ -366,12 +366,11 @@ def check_directions(n_components: int, n_directions: int) -> None:
 
 
 def _rounding(pencil: Pencil, values: Float, vectors: Float, a_vectors: Float) -> tuple[Float, Array | None]:
-    """Estimate, to first order, the effect on each value of relative errors in the entries of A and B.
+    """Estimate the effect of relative errors in the entries of A and B on each value, to first order.
 
     The error of an entry (i, j) is about ``precision * sqrt(Aii Ajj)``, so that of ``uᵀAu`` is about
     ``precision * Σ uᵢ² Aii``. The estimate does not change when columns are rescaled. Solvers add an error of their
-    own, relative to the largest value. A value that is no larger than the error from A is zero or lost: which are, is
-    given as well.
+    own, relative to the largest value. Also return which values are zero or lost: not larger than the error from A.
     """
     xp, squares = namespace(vectors), vectors**2
     unit, tiny = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)

@@ -19,12 +19,12 @@ from standout.pencil._record import Form, NotDefiniteError, Pencil, Solution, ch
 DENSE_FEATURES, DEVICE_FEATURES = 1000, 2500
 # Columns whose standard deviations differ by more than this power of two are brought to one size.
 MOST_UNITS = 10
-# Variances beyond this power of two are scaled, so that products of them stay within range. If the variances of
-# target and background differ by more than the other one, the smaller would be lost in the rounding of their sum.
+# Variances beyond this power of two are scaled, so that products of them stay within range. If variances of target and
+# background differ by more than the other power, the smaller one is lost in their sum.
 SAFE_POWER, LOST_POWER = 200, 30
 # Smaller variances have fewer digits than others.
 SMALLEST = 1e-306
-# A background with more than this part of the target's variance, or less than its inverse, is refused.
+# A background is refused if the ratio of its variance to the target's is above this number, or below its inverse.
 LARGEST_RATIO = 1e250
 
 
@@ -109,7 +109,7 @@ def solve(pencil: Pencil, n_components: int, *, solver: str = "auto", seed: int 
 
 
 def _sizes(pencil: Pencil) -> tuple[float, Float | None]:
-    """Refuse variances out of range, and return factors that bring A and B, and all columns, to about the same size.
+    """Refuse variances out of range, and return factors that make A and B, and all columns, similar in size.
 
     The first is a power of four by which A is multiplied if the smaller of A and B could be lost; otherwise one. The
     others are powers of two, one for each column; None if columns are of similar size.
@@ -166,7 +166,7 @@ def _refuse(sizes: list[float], pencil: Pencil) -> None:
 
 
 def _in_own_units(found: Solution, scale: Float) -> Solution:
-    """Return the solution of a pencil from that of a pencil whose columns are multiplied by `scale`."""
+    """Return the solution of a pencil from the solution with columns multiplied by `scale`."""
     xp = namespace(found.vectors)
     scale = like(scale, found.vectors)[:, None]
     vectors, patterns = found.vectors * scale, found.patterns / scale
@@ -220,7 +220,7 @@ def _check_formable(pencil: Pencil) -> None:
 def _solve_difference(pencil: Pencil, n_components: int, solver: str, seed: int) -> Solution:
     """Solve a difference of variances, within the directions in which a dataset varies.
 
-    The difference is zero along other directions. If a value that was found is not above zero, these are left out.
+    The difference is zero along other directions. If a value found is not above zero, such directions are left out.
     """
     try:
         iterative = solver == "iterative"

@@ -38,7 +38,7 @@ RADIUS_OF_RANGES = 0.25
 ENOUGH = 2.0
 # Default share of all variance that the direction of interest has.
 SHARE = 0.015
-# A smaller ε has noise beyond any use; a larger one protects nobody.
+# With a smaller ε the noise hides everything; a larger one protects nobody.
 EPSILONS = (1e-3, 50.0)
 DELTAS = (1e-15, 0.01)
 SMALL_DELTA = "Give a number far below one over the number of rows, such as 1e-6."
@@ -62,10 +62,10 @@ def release(
 ) -> PrivateMoments:
     """What of this dataset may leave the place where it is kept?
 
-    Count, mean and sums of products with noise: an (ε, δ)-differentially private release. A reader of it who knows all
-    other rows can hardly tell whether one row (or one person) was among them. Rows are moved by `centre`, divided
-    by `scale`, and shortened to `radius` if they are longer. Noise is discrete Gaussian noise of OpenDP, on exact sums
-    of whole numbers. Needs ``standout[private]``.
+    Count, mean and sums of products with noise: an (ε, δ)-differentially private release. A reader who knows all other
+    rows can hardly tell whether one row (or one person) was included. Rows are moved by `centre`, divided by `scale`,
+    and shortened to `radius` if they are longer. OpenDP adds discrete Gaussian noise to exact sums of whole numbers.
+    Needs ``standout[private]``.
 
     Parameters
     ----------
@@ -78,8 +78,8 @@ def release(
         Length of the longest row, in units of `scale`. Noise grows with its square. A radius below the typical length
         is best: rows keep their directions.
     epsilon, delta : float
-        The budget: ε from 0.001 to 50, and δ far below one over the number of rows. Every release of the same rows
-        spends its own: budgets add up.
+        The budget: ε from 0.001 to 50, and δ far below one over the number of rows. The budgets of all releases of the
+        same rows add up.
     groups : array-like of shape (n_rows,), or True, default=None
         The person of each row, so that persons are protected and not rows alone. True uses the subjects of a table or
         a scan (``subject_column``). None protects each row alone.
@@ -155,7 +155,7 @@ def _summed(source: Source, grid: Grid, groups: Any, max_rows: int) -> Whole:
 
 
 def _part(batch: Batch, grid: Grid, kept: npt.NDArray[np.bool_] | None) -> tuple[Whole, int]:
-    """Sum up the rows of a batch that are used, and count all."""
+    """Sum the used rows of a batch, and count all rows."""
     rows, n_rows = batch.rows, int(batch.rows.shape[0])
     if rows.shape[1] != grid.n_features:
         problem = f"the data have {rows.shape[1]} columns, but `centre` has {grid.n_features} numbers"
@@ -240,7 +240,7 @@ def required_rows(n_features: int, epsilon: float, delta: float, *, share: float
     """How many rows does each dataset need, so that noise does not drown the signal?
 
     With this number of rows, noise along any direction is at most half of the variance of the signal. In simulations
-    the private fit then finds the same components as the exact one.
+    the private fit found the same components as the exact fit.
 
     Parameters
     ----------
@@ -250,7 +250,7 @@ def required_rows(n_features: int, epsilon: float, delta: float, *, share: float
     share : float, default=0.015
         The part of all variance of the target that lies along the direction of interest.
     max_rows : int, default=1
-        Rows of one person that are used at most.
+        Most rows of one person that are used.
 
     Returns
     -------
@@ -275,7 +275,7 @@ def required_rows(n_features: int, epsilon: float, delta: float, *, share: float
 
 
 def total_epsilon(spent: Sequence[Spent], delta: float) -> float:
-    """What have several releases spent together, of a row or a person that is in all of them?
+    """How much have several releases spent together, of a row or a person that is in all of them?
 
     Less than the sum of their ε, because ρ adds up, and ε grows with its square root.
 
@@ -307,7 +307,7 @@ def total_epsilon(spent: Sequence[Spent], delta: float) -> float:
 
 
 def check_budget(epsilon: Any, delta: Any, max_rows: Any) -> None:
-    """Refuse a budget that means nothing."""
+    """Refuse an invalid budget."""
     smaller = "Give a number such as 1: smaller protects more, and needs more rows."
     check_number(epsilon, "epsilon", EPSILONS, smaller)
     check_number(delta, "delta", DELTAS, SMALL_DELTA)
@@ -330,7 +330,7 @@ def warn_if_drowned(moments: Sequence[Moments], filters: Float) -> None:
         return
     worst = int(drowned[0])
     reached = min(float(noise[worst] / max(variance[worst], 1e-300)), 9.99)
-    # The variance along a component that noise has made says nothing about the signal: the plan's default is used.
+    # The variance along a component of pure noise is not an estimate of the signal: the default is used.
     rows = max(part.count * ENOUGH * part.noise / (SHARE * part.grid.radius**2) for part in private)
     warn_user(
         f"the noise of the private sums drowns the signal: along component {worst + 1} it reaches {reached:.0%} of the "
@@ -389,7 +389,7 @@ def epsilon_of(rho: float, delta: float) -> float:
 
 
 def _with_delta(scale: float, delta: float) -> Any:
-    """Make the mechanism with its privacy as ε at a fixed δ."""
+    """Make the mechanism, with its privacy measured as ε at a fixed δ."""
     gaussian = _gaussian(scale)
     from opendp.combinators import make_fix_delta, make_zCDP_to_approxDP
 

@@ -1,12 +1,12 @@
-"""Private sums: the grid of whole numbers that rows are put on, exact sums over it, and moments of noisy sums.
+"""Private sums: rows rounded to a grid of whole numbers, exact sums of these, and moments of noisy sums.
 
 A row x becomes ``z = (x - centre) / scale``. A row longer than the radius is shortened to it. The result is rounded to
-whole numbers, and gets a last entry that is the same for every row: ``a = (z, LAST)``. All that is released of a
-dataset is one noisy copy of ``Σ a aᵀ``. It holds the sums of products, the sums and the count.
+whole numbers, and gets a last entry that is the same for every row: ``a = (z, LAST)``. Only one noisy copy of ``Σ a
+aᵀ`` is released for a dataset. It holds the sums of products, the sums and the count.
 
 Each entry of this symmetric matrix is released once, those on the diagonal times 5 and the others times 7. One row
 changes this vector by at most ``5 |a|²`` in Euclidean length, because ``7² < 2 · 5²``. All numbers are whole. Rounding
-of floating-point numbers can therefore give nothing away, and sums do not depend on their order.
+of floating-point numbers therefore reveals nothing, and sums do not depend on their order.
 """
 
 from __future__ import annotations
@@ -35,31 +35,32 @@ Whole = npt.NDArray[np.int64]
 
 # A row has at most this length on the grid. A million rows times a square of it fits the 53 bits of float64.
 LONGEST = 2**15
-# The last entry of every row. A larger one makes count and mean more precise, and all else less.
+# The last entry of every row. A larger entry makes count and mean more precise, and all other sums less.
 LAST = LONGEST // 4
 # Multiples of the diagonal and of the other entries that are released.
 ON_DIAGONAL, BESIDE = 5, 7
-# By how much one row changes what is released, at most.
+# The largest change of a release by one row.
 ROW_SENSITIVITY = ON_DIAGONAL * (LONGEST**2 + LAST**2)
-# Rows that are multiplied at once: all sums of products stay below 2**53, where float64 is exact.
+# Rows in one product: sums stay below 2**53, where float64 is exact.
 BLOCK_ROWS = 2**20
 # Rows in all: sums stay below 2**61, and noise has room in 64 bits.
 MOST_ROWS = 2**28
-# In units of the radius. Differences that overflow count as this large.
+# In units of the radius. Differences that overflow are set to this value.
 FAR = 1e100
 # Limits of radius and units: products of four such numbers are still within the range of float64.
 LEAST, MOST = 1e-60, 1e60
 # Of a matrix of units. Beyond it, rows would be placed by rounding errors.
 MOST_CONDITION = 1e10
 FORMAT = "standout private sums 1"
-# Multiple of the noise that a background is smoothed with. In simulations 0.35 to 1 have the same results.
+# Noise that is added to a background for smoothing, as a multiple of its own noise. In simulations 0.35 to 1 have the
+# same results.
 RIDGE = 0.5
 # Radius for rows that have unit variance along every direction, per square root of the number of columns.
 WHITE_RADIUS = 0.7
 
 
 def check_number(value: Any, name: str, limits: tuple[float, float], advice: str, *, whole: bool = False) -> None:
-    """Refuse what is not a number, or is outside of its limits."""
+    """Refuse values that are not numbers, or outside of their limits."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Integral if whole else Real):
         kind = "whole number" if whole else "number"
         raise InvalidTypeError(f"is not a {kind}", parameter=name, value=value, advice=advice)
@@ -96,7 +97,7 @@ class Grid:
         return len(self.centre)
 
     def __post_init__(self) -> None:
-        """Refuse bounds that rows cannot be placed by. Nothing overflows later, when noise has been drawn."""
+        """Refuse bounds that cannot be used. Nothing overflows later, when noise has been drawn."""
         size, plain = self.centre.shape, self.scale.ndim == 1
         limits, each = f"[{LEAST:g}, {MOST:g}]", "Give one number for each column."
         if self.centre.ndim != 1 or not size[0] or self.scale.shape not in (size, size * 2):
@@ -114,20 +115,20 @@ class Grid:
 
     @property
     def reach(self) -> float:
-        """Length on the grid that the radius becomes: rounding can make a row longer by half a diagonal of a cell."""
+        """Length of the radius on the grid: rounding can make a row longer by half the diagonal of a cell."""
         return LONGEST - 1.0 - 0.5 * float(np.sqrt(self.n_features))
 
     @property
     def step(self) -> float:
-        """What one step of the grid is in units of `scale`."""
+        """The step of the grid in units of `scale`."""
         return self.radius / self.reach
 
     def place(self, rows: Float) -> Float:
         """Put rows on the grid: whole numbers, of which no row is longer than `LONGEST`.
 
-        What becomes of a row must not depend on the rows beside it, not even by rounding: otherwise one row could
-        change others. Therefore only operations on single elements are used. A product or a sum of NumPy may add up in
-        another order for another number of rows.
+        The result for a row must not depend on other rows, not even by rounding: otherwise one row could change others.
+        Therefore only operations on single elements are used. The order of additions in a product or sum of NumPy can
+        depend on the number of rows.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             moved = rows - self.centre
@@ -179,7 +180,7 @@ def unpacked(released: Whole, size: int) -> Float:
 
 @dataclass(frozen=True)
 class Spent:
-    """What has one release spent of the privacy budget of its rows or persons?
+    """How much of the privacy budget of its rows or persons has one release spent?
 
     Attributes
     ----------
@@ -191,7 +192,7 @@ class Spent:
     unit : {"row", "person"}
         Who is protected.
     max_rows : int
-        Rows of one person that were used at most.
+        Most rows of one person that were used.
 
     Examples
     --------
@@ -259,12 +260,12 @@ class PrivateMoments(ScatterMoments):
     def of(
         cls, released: Whole, grid: Grid, noise_variance: float, spent: tuple[Spent, ...], columns: Any = None
     ) -> PrivateMoments:
-        """Return the moments of noisy sums: the nearest that rows can have."""
+        """Return the possible moments that are nearest to noisy sums."""
         matrix = unpacked(released, grid.n_features + 1)
         # Sums of squares are never negative along any direction. This is post-processing and costs no budget.
         values, vectors = np.linalg.eigh(matrix)
         matrix = (vectors * np.maximum(values, 0.0)) @ vectors.T
-        # A larger count than the matrix has leaves the covariance without negative variances.
+        # The count is at least the one in the matrix, so that the covariance has no negative variances.
         count = max(matrix[-1, -1] / LAST**2, 2.0)
         mean, whole, units = matrix[:-1, -1] / (LAST * count), max(round(count), 2), grid.step * grid.units
         scatter = whole * units @ (matrix[:-1, :-1] / count - np.outer(mean, mean)) @ units.T
@@ -283,7 +284,7 @@ class PrivateMoments(ScatterMoments):
 
     @property
     def noise(self) -> float:
-        """The largest variance that noise alone is expected to make along any direction, in units of `scale`.
+        """The expected largest variance of the noise alone along any direction, in units of `scale`.
 
         The noise is a symmetric matrix of independent Gaussian entries, whose largest eigenvalue is known.
         """
@@ -291,7 +292,7 @@ class PrivateMoments(ScatterMoments):
         return 2.0 * entry * float(np.sqrt(self.n_features)) / self.count
 
     def noise_along(self, U: Float) -> Float:
-        """Return the largest variance that noise alone is expected to make along columns of U, in units of the rows."""
+        """Return the expected largest variance of the noise alone along columns of U, in units of the rows."""
         return self.noise * np.sum((self.grid.units.T @ U) ** 2, axis=0)
 
     @cached_property
@@ -302,15 +303,15 @@ class PrivateMoments(ScatterMoments):
 
     @property
     def shrinkage(self) -> float:
-        """The shrinkage that the known noise needs: half of the noise, as a share of it and the mean variance."""
+        """The shrinkage for the known noise: half of the noise, as a share of itself plus the mean variance."""
         ridge = RIDGE * self.noise
         return ridge / (ridge + float(np.trace(self._scaled)) / self.n_features)
 
     @property
     def spherical(self) -> ScatterMoments:
-        """What a private background is shrunken towards: equal variances along every direction in units of `scale`.
+        """The target of the shrinkage of a private background: equal variances in all directions.
 
-        Noise is equal along every direction in these units, and not in those of the rows.
+        In units of `scale`, in which noise is equal along every direction, too.
         """
         variance, units = float(np.trace(self._scaled)) / self.n_features, self.grid.units
         return ScatterMoments(self.count, self.mean, self.count * variance * units @ units.T)

@@ -20,7 +20,7 @@ from standout.sources import open_datasets
 
 __all__ = ["Report", "figure", "findings", "page", "report", "sentences"]
 
-# Up to this many numbers a permutation test takes seconds, and is made without being asked for.
+# Up to this size a permutation test takes seconds, and "auto" makes one.
 QUICK = 2_000_000
 # Pixels of the frame in a notebook.
 HEIGHT = 900
@@ -97,7 +97,7 @@ def report(
     image_shape : tuple of (int, int), default=None
         Height and width, if columns are pixels.
     **rows
-        What is beside the rows, as in ``fit``: y, groups, background_groups, sample_weight, background_sample_weight,
+        Arrays beside the rows, as in ``fit``: y, groups, background_groups, sample_weight, background_sample_weight,
         adjust, background_adjust.
 
     Returns

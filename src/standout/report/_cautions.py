@@ -1,4 +1,4 @@
-"""What in the data and in the fit calls for care: each caution has a weight, a text and complete advice."""
+"""Cautions about the data and the fit, each with a weight, a text and complete advice."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from standout._messages import CautionWarning
 from standout.report._drawn import Fit, Sample, scores_of
 from standout.report._words import environment, shortened
 
-# Rows are looked at in windows of this length, or of a quarter of the rows; fewer than the least say nothing.
+# Length of the windows of rows: at most the first number or a quarter of the rows, at least the second number.
 WINDOW, LEAST_WINDOW, MOST_WINDOWS = 50, 12, 40
-# Neighbouring rows are dependent above this correlation, if it is so many standard errors from 0.
+# Neighbouring rows are dependent above this correlation if it is also this number of standard errors above 0.
 LIKE, SURELY = 0.2, 3.3
 # A few rows decide if this share of all rows, or one row, has half of the variance along component 1.
 FEW_ROWS, HALF = 0.02, 0.5
@@ -25,11 +25,11 @@ FEW_ROWS, HALF = 0.02, 0.5
 UNEQUAL_SPREADS = 100.0
 # With fewer background rows than this times the columns, in-sample ratios are much too large.
 ROWS_PER_COLUMN = 5
-# A placeholder is at least so many times as large as all other values of its column.
+# A placeholder is larger than all other values of its column by at least this factor.
 FAR, LEAST_PLACEHOLDER = 100.0, 99.0
 PLACEHOLDERS = (32767.0, 32768.0, 65535.0, 2147483647.0, 2147483648.0, 4294967295.0)
 FEW_VALUES = 5
-# Columns that a caution names.
+# Most columns named in a caution.
 MOST_NAMED = 5
 NEAR_PCA = 0.9
 PARAMETER = re.compile(r"`(\w+)`")
@@ -63,7 +63,7 @@ def worded(cautions: Iterable[Caution], names: Any = None) -> list[Caution]:
     Parameters
     ----------
     cautions : iterable of dict
-        Each with its kind and its facts.
+        Each caution has a kind and its facts.
     names : mapping from str to str, default=None
         Option names of the command line for parameters; None for Python.
     """
@@ -71,7 +71,7 @@ def worded(cautions: Iterable[Caution], names: Any = None) -> list[Caution]:
     for one in cautions:
         said = [words.text(one), words.advice(one, names is not None)]
         text, advice = (CautionWarning(" ".join(part.split()).removesuffix(".")).phrased(names) for part in said)
-        # A page may travel: it names files, and not where they lie on this machine.
+        # Pages may be sent to others, so they have names of files without folders.
         text, advice = (PARAMETER.sub(r"\1", LOCAL_PATH.sub(r"'\1'", part)) for part in (text, advice))
         record = {"kind": one["kind"], "weight": WEIGHTS[one["kind"]], "text": f"{text[0].upper()}{text[1:]}"}
         told.append({**record, "advice": advice if said[1].strip() else ""})
@@ -79,7 +79,7 @@ def worded(cautions: Iterable[Caution], names: Any = None) -> list[Caution]:
 
 
 def of_the_fit(fit: Fit, found: dict[str, Any]) -> Iterator[Caution]:
-    """Find what calls for care in the choice, in the number of rows, and in single rows."""
+    """Check the choice, the number of rows, and single rows."""
     one, pca, parts = found["components"][0], found["pca"], found["datasets"][1:]
     if parts and not found["held_out"]:
         yield {"kind": "no held-out ratio"}
@@ -101,7 +101,7 @@ def of_the_fit(fit: Fit, found: dict[str, Any]) -> Iterator[Caution]:
     if shared:
         yield {"kind": "shared subjects", "count": shared}
     if not fit.robust:
-        # A row that decides its own component is far along the fitted one, but need not be along held-out ones.
+        # A row that decides its component is far along the fitted component, but perhaps not along held-out ones.
         fitted = fit.scores[0] if not fit.held_out else scores_of(fit.model, fit.datasets[:1], held_out=False)[0]
         deciding = [few_rows(scores[:, 0], fit.ids) for scores in (fit.scores[0], fitted)]
         yield from [caution for caution in deciding if caution][:1]
@@ -149,7 +149,7 @@ def dependence(scores: Sequence[Float], ids: Sequence[Any] | None, **facts: Any)
     elif 1 < n_different <= len(words) // 2:
         facts |= {"rows": len(words), "n_ids": n_different}
     elif alike:
-        # Several times as long as the memory of an autoregressive series with this correlation.
+        # Several times the correlation length of an autoregressive series with this correlation.
         length = max(2, min(int(np.ceil(8.0 * (1.0 + alike) / max(1.0 - alike, 0.05))), min(map(len, scores)) // 12))
         facts |= {"correlation": alike, "length": length}
     else:
@@ -181,7 +181,7 @@ def few_rows(scores: Float, ids: Sequence[Any] | None) -> Caution | None:
 
 
 def columns(samples: Sequence[Sample], names: Sequence[str], scaled: bool) -> Iterator[Caution]:
-    """Find columns that call for care, in the rows that are drawn."""
+    """Check the columns in the rows that are drawn."""
     spreads = [_spread(part.rows) for part in samples]
     target = spreads[0]
     constant = [spread <= 0.0 for spread in spreads]
@@ -229,7 +229,7 @@ def _spread(rows: Rows) -> Float:
 def _codes(rows: Float) -> list[tuple[str, npt.NDArray[np.bool_], Caution]]:
     """Find columns that number the rows, or have few whole values like codes of categories."""
     whole = (rows == np.round(rows)).all(axis=0)
-    # Counts are whole numbers, too; there, most columns are.
+    # If most columns have whole numbers, these may be counts.
     if len(rows) < 10 or whole.mean() > 0.5:
         return []
     counting, few = whole & (np.diff(rows, axis=0) > 0.0).all(axis=0), np.zeros_like(whole)

@@ -1,4 +1,4 @@
-"""The fit that a report is about: its rows that are drawn, their scores, PCA beside it, and views along its path."""
+"""The fit of a report: the rows that are drawn, their scores, PCA of the same rows, and views along the path."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from standout._messages import CautionWarning, InvalidTypeError
 from standout._xp import is_foreign, to_host
 from standout.sources import InMemory, Mapped, Source
 
-# Components whose scores are drawn, and different labels that have a colour each.
+# Most components whose scores are drawn, and most labels with a separate colour.
 MOST_COMPONENTS, MOST_LABELS = 4, 12
 # All backgrounds together have as many points as the target: more would only hide each other.
 MOST_POINTS, LEAST_POINTS = 2000, 200
 NO_LABEL = "(no label)"
-# Views along the path: their number falls with the cost of a fit, and there are none where one takes seconds.
+# Views along the path: fewer if a fit takes longer, none if it takes seconds.
 MOST_VIEWS, FEW_VIEWS, COST_OF_MOST, COST_OF_ANY = 9, 5, 2e9, 4e10
-# Outlying rows that are listed, columns that are named for each, and their least distance in standard deviations.
+# Most outlying rows that are listed, most columns for each, and their smallest distance in standard deviations.
 MOST_LISTED, MOST_NAMED, FAR = 20, 3, 4.0
 
 
 @dataclass(frozen=True)
 class Sample:
-    """The rows of a dataset that are looked at.
+    """A sample of the rows of a dataset.
 
     Attributes
     ----------
@@ -78,9 +78,9 @@ class Labels:
     counts : list of int
         Rows of each word.
     marks : ndarray
-        For each row its place in `names`, or its number.
+        For each row the position of its label in `names`, or its number.
     separate : bool
-        Whether each word is one label, and none stands for many.
+        Whether each word is a single label, without a word for all rare ones.
     """
 
     names: list[str]
@@ -95,7 +95,7 @@ class Labels:
 
 
 def read_labels(given: Any) -> Labels:
-    """Decide whether labels are words or numbers on a scale. Of very many words the most frequent keep their names."""
+    """Decide whether labels are words or numbers on a scale. Only the most frequent of many words keep their names."""
     labels = np.asarray(given)
     if labels.dtype.kind in "fiu" and len(np.unique(labels[np.isfinite(labels)])) > MOST_LABELS:
         return Labels([], [], labels.astype(np.float64), False)
@@ -237,7 +237,7 @@ class Fit:
         values = sorted([path["value"], *(v for v in others if abs(v - path["value"]) > 1e-6 * abs(v))])
         chosen = values.index(path["value"])
         parts = [
-            # Of rows in single precision, small values would need the slowest solver.
+            # In double precision: small values of single-precision rows would need the slowest solver.
             InMemory(sample.rows.astype(np.float64), source.name, source.keys)._beside(source, sample.numbers)
             for source, sample in zip(self.datasets, self.samples, strict=True)
         ]
@@ -253,7 +253,7 @@ class Fit:
 
 
 def open_fit(model: Any, datasets: list[Source], labels: Any, ids: Any) -> Fit:
-    """Draw rows of the datasets of a fit. Of a pipeline, the last step is reported, in the columns that it sees."""
+    """Draw rows of the datasets of a fit. For a pipeline, the report is about the last step, and its columns."""
     for source in datasets:
         if not source.again:
             advice = "Give data that can be read again, such as standout.scan."
@@ -281,7 +281,7 @@ def scores_of(model: Any, datasets: Sequence[Source], held_out: bool) -> list[Fl
 
 
 def fitted_scores(model: Any, datasets: Sequence[Source]) -> list[Float]:
-    """Fit a model that is only drawn, and return its scores: its warnings are not those of the reported fit."""
+    """Fit a model only for a picture, and return its scores. Its warnings are ignored."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CautionWarning)
         model.fit(datasets[0], background=list(datasets[1:]))

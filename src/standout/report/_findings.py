@@ -20,7 +20,7 @@ from standout.report._drawn import MOST_COMPONENTS, Fit, open_fit, rounded
 from standout.report._words import said, shortened
 from standout.sources import Source
 
-# Rows that are shown as images at each end of component 1, and pixels that they may have in all.
+# Number of rows shown as images at each end of component 1, and the limit of their pixels in all.
 IMAGES_AT_END, MOST_PIXELS = 6, 20_000
 # Columns that are listed for each component, and for the means.
 MOST_COLUMNS = 30
@@ -57,7 +57,7 @@ def findings(
     labels, ids : array-like of shape (n_rows,), default=None
         Of the target's rows; None uses those of the source. Labels colour the points and are not used by the fit.
     title : str, default=None
-        None is the question that the fit answers.
+        None means the default title, the question of the fit.
     label_name : str, default="label"
     names_subjects : str, default=None
         The column that may name the subjects, for advice on the command line.
@@ -255,7 +255,7 @@ def _labels(fit: Fit, name: str) -> dict[str, Any] | None:
     own = marks.marks[fit.samples[0].numbers]
     errors: list[float | None] = [None, None]
     for place, view in enumerate([fit.shown[0], fit.shown[0] if fit.pca is None else fit.pca[1][0]]):
-        # A few far rows would form a separate group: they are pulled in.
+        # Limit far rows, because a few of them would form a separate group.
         low, high = np.quantile(view[:, :2], [0.25, 0.75], axis=0)
         inside = np.clip(view[:, :2], low - 3.0 * (high - low), high + 3.0 * (high - low))
         separate = marks.separate and len(np.unique(own)) == len(marks.names)

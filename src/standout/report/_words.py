@@ -87,12 +87,12 @@ def joined(names: Sequence[str]) -> str:
 
 
 def harmless(text: Any) -> str:
-    """Show characters that are not seen, or change the direction of the text, by their codes."""
+    """Replace invisible characters, and those that change the direction of the text, by their codes."""
     return UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), str(text))
 
 
 def shortened(name: Any, most: int = 40) -> str:
-    """Cut a long name in its middle, on one line; an empty one is named as such."""
+    """Shorten a long name in its middle, on one line; an empty name becomes "(empty)"."""
     flat = harmless(" ".join(str(name).split()))
     if not flat:
         return "(empty name)"
@@ -100,7 +100,7 @@ def shortened(name: Any, most: int = 40) -> str:
 
 
 def _marked(name: Any, most: int = 40) -> Any:
-    """Return a name as HTML that cannot change the order of the words around it; the whole name is its tooltip."""
+    """Return a name as HTML, isolated from the direction of other text; the tooltip has the whole name."""
     from markupsafe import Markup, escape
 
     short = shortened(name, most)
@@ -149,7 +149,7 @@ def page(found: Mapping[str, Any]) -> str:
     Parameters
     ----------
     found : dict
-        From `findings`, also after a journey through JSON.
+        From `findings`, also if they were read from JSON.
 
     Returns
     -------
@@ -179,7 +179,7 @@ def page(found: Mapping[str, Any]) -> str:
             f=found,
             css=Markup(static("page.css")),
             script=Markup(script),
-            # Should a name ever get past the escaping, it could still not run or load anything.
+            # A second line of defence after escaping: the page can neither load anything nor run other scripts.
             hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         )
     )
@@ -187,7 +187,7 @@ def page(found: Mapping[str, Any]) -> str:
 
 
 def sentences(found: Mapping[str, Any]) -> list[str]:
-    """What did the fit find, in a few sentences: the headline, then the cautions in order of weight.
+    """What did the fit find, in a few sentences: the headline, then the cautions, the most important first.
 
     Parameters
     ----------

@@ -1,11 +1,11 @@
 """Shift and spread of a target in the coordinates of one half of the controls, and their null distribution.
 
-One half of the controls gives the whitening. Null draws come from the other half, so that they are as new to the
-whitening as a target is. The statistics are divided by scales that remove most of their dependence on the number of
-rows. The rest of the dependence is interpolated over a grid of sizes.
+One half of the controls gives the whitening. Null draws come from the other half, because the rows of a target were not
+used for the whitening either. The statistics are divided by scales that remove most of their dependence on the number
+of rows. The rest of the dependence is interpolated over a grid of sizes.
 
-A *unit* is what is independent under the null hypothesis: a row, or a whole subject. Null draws are rows. For subjects,
-the scale of a target has an effective number of rows, by the intraclass correlation of the control subjects.
+*Units* are independent under the null hypothesis: rows, or whole subjects. Null draws are rows. With subjects, the
+scale of a target uses an effective number of rows, from the intraclass correlation of the control subjects.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TINY = 1e-12
 POWER_SCORE = 0.8416
 # Each half of the controls needs rows for a covariance and for null draws.
 LEAST_CONTROLS = 20
-# With fewer control groups than the first number rows are treated as independent; below the second, warn.
+# With fewer control groups than the first number, rows are treated as independent. Below the second one, warn.
 LEAST_GROUPS, ENOUGH_GROUPS = 4, 8
 # A group needs this many control rows for its own control mean.
 LEAST_IN_GROUP = 5
@@ -50,7 +50,7 @@ LEAST_SPREAD = 4
 
 
 def clipped(rows: Array, limit: float) -> Array:
-    """Return rows; those beyond the limit are pulled in."""
+    """Return rows of at most the limit's length: longer ones are shortened."""
     return rows * np.minimum(1, limit / np.maximum(np.linalg.norm(rows, axis=1), TINY))[:, None]
 
 
@@ -87,7 +87,7 @@ def leading(rows: Array) -> Array:
     """Return a unit vector along which the rows have a large second moment, by power iterations.
 
     Draws and targets get the same number of iterations, so that it does not matter for the tests whether they converge.
-    With a gap to the second vector, as in a label that stands out, they do.
+    They do if the second vector has a much smaller moment, as for a label that stands out.
     """
     squares = np.einsum("ij,ij->i", rows, rows)
     vector = rows[squares.argmax()]
@@ -99,7 +99,7 @@ def leading(rows: Array) -> Array:
 
 
 def halves(codes: Codes, rng: np.random.Generator) -> tuple[Mask, Mask]:
-    """Return which rows are in each of two random halves; rows of one unit stay together."""
+    """Split rows into two random halves; rows of one unit stay together."""
     order = rng.permutation(int(codes.max()) + 1)
     first = (order < len(order) // 2)[codes]
     return first, ~first
@@ -108,8 +108,8 @@ def halves(codes: Codes, rng: np.random.Generator) -> tuple[Mask, Mask]:
 def spread_of(scores: Array, held: Mask, known: Array, others: Mask, clip: float = CLIP) -> Array:
     """Return the variance of the held rows' scores in units of the others' variance, as a mean over halves.
 
-    Scores along the vectors of the other halves are in the second last axis. Those beyond `clip` standard deviations
-    of the others are moved there.
+    Scores along the vectors of the other halves are in the second last axis. Scores beyond `clip` standard deviations
+    of the others are set to this limit.
     """
     deviations, limit = _deviations(known, others), np.inf
     if clip < np.inf:
@@ -156,11 +156,11 @@ class Null:
         return self.moments[low] + (place - low) * (self.moments[high] - self.moments[low])
 
     def logarithms(self, size: int, scaled: Array) -> tuple[Array, Array]:
-        """Return statistics in null standard deviations, and minus the logarithms of their p-values."""
+        """Return statistics in null standard deviations, and the negative logarithms of their p-values."""
         mean, deviation, skewness = self.at(size)[:N_TESTED].T
         z = (scaled - mean) / deviation
         logarithms = -np.log(np.maximum(pearson3.sf(z, skewness), SMALLEST_P))
-        # A statistic that few rows do not have adds 1, as any does on average.
+        # A statistic that is missing for few rows adds 1, the mean of every statistic.
         return z, np.nan_to_num(logarithms, nan=1.0)
 
     def test(self, size: int, scaled: Array) -> tuple[Array, float]:
@@ -168,7 +168,7 @@ class Null:
         z, logarithms = self.logarithms(size, scaled)
         mean, deviation, skewness = self.at(size)[-1]
         total = logarithms.sum()
-        # Brown's gamma law is that of the bulk. Its tail is too short if some statistics depend on each other more.
+        # Brown's gamma law fits the bulk. Its tail is too short if some statistics depend on each other more.
         p_value = gamma.sf(total, (mean / deviation) ** 2, scale=deviation**2 / mean)
         if total > mean + deviation:
             p_value = max(p_value, pearson3.sf((total - mean) / deviation, skewness))
@@ -186,7 +186,7 @@ class Null:
 def moments_of(draws: Array) -> Array:
     """Return mean, standard deviation and skewness of the draws of one statistic."""
     known = draws[np.isfinite(draws)] if np.isfinite(draws).any() else draws
-    # One chi-squared variable has a skewness of 2.83. Laws of squares are not skewed to the left.
+    # One chi-squared variable has a skewness of 2.83. Distributions of squares are not skewed to the left.
     return np.array([known.mean(), known.std(ddof=1) + TINY, np.clip(skew(known), 0, 2.83)])
 
 
@@ -222,7 +222,7 @@ def combined(p_values: Array) -> float:
 
 
 class Space:
-    """Control rows in some coordinates, in which a target is shifted or not.
+    """Control rows in some coordinates, with which targets are compared.
 
     Parameters
     ----------
@@ -235,13 +235,13 @@ class Space:
     def __init__(self, raw: Array, others: Array, subjects: Codes, within: bool) -> None:
         self.raw, self.limit = raw, limit_of(raw)
         self.reference = clipped(raw, self.limit)
-        # Rows that were whitened by themselves are shorter, so they have another limit.
+        # Rows of the half that gave the whitening are shorter, so they have another limit.
         rest = clipped(others, limit_of(others))
         self.center = (self.reference.sum(0) + rest.sum(0)) / (len(raw) + len(rest))
         self.correlation = intraclass(self.reference, subjects)
         self.raw_variance = Units(raw, subjects, self.correlation).variance
         self.variance = Units(self.reference, subjects, self.correlation).variance
-        # Means of groups are subtracted before rows are clipped, so outlying rows are in their errors.
+        # Means of groups are subtracted before rows are clipped, so outlying rows increase their errors.
         self.control_variance = self.raw_variance if within else self.variance
 
     def effective(self, counts: Codes) -> float:
@@ -258,7 +258,7 @@ class Space:
         units = Units(near, codes, self.correlation)
         shift = float(((units.mean - self.center) ** 2).sum())
         shift -= units.variance / units.total + self.control_variance / n_controls
-        # Pairs of rows of one subject are left out, which draws of rows do not show.
+        # Pairs of rows of one subject are left out of the shift; draws of single rows have no such pairs.
         shift *= np.sqrt((1 - 1 / units.n) / (1 - 1 / len(near)))
         return shift / (1 / units.total + self.control_variance / max(self.variance, TINY) / n_controls)
 
@@ -277,7 +277,7 @@ class Space:
     def drawn_spreads(self, order: Codes, size: int) -> Array:
         """Return the scaled spread of the first rows of each order against the rest."""
         half, m, ranks = size // 2, len(self.reference), np.argsort(order, axis=1)[:, None]
-        # Two ways to split a set: in the middle, and even from odd places.
+        # Two ways to split a set: in the middle, and into even and odd places.
         places = [slice(half), slice(half, size), slice(0, size, 2), slice(1, size, 2)]
         parts = [self.reference[one[place]] for one in order for place in places]
         scores = (np.stack([leading(part - part.mean(0)) for part in parts]) @ self.reference.T).reshape(
@@ -302,7 +302,7 @@ class Side:
     def __init__(self, fitted: Array, held: Array, subjects: Codes, within: bool, shrinkage: float) -> None:
         self._fit(fitted - fitted.mean(0), shrinkage)
         self.white = Space(self.whitened(held), self.whitened(fitted), subjects, within)
-        # An effect along a direction of large variance is best seen without whitening.
+        # Effects along directions of large variance are found best without whitening.
         self.plain = Space(held / self._level, fitted / self._level, subjects, within)
 
     def _fit(self, rows: Array, shrinkage: float) -> None:
@@ -330,7 +330,8 @@ class Side:
     def measure(self, rows: Array, codes: Codes, n_controls: list[float], rng: np.random.Generator) -> dict[str, Any]:
         """Return shift, spread and ratio of a target, and the statistics that are tested: clipped, over their scales.
 
-        `codes` are the units of the rows, `n_controls` the effective numbers of control rows in both spaces.
+        `codes` are the units of the rows, `n_controls` the effective numbers of control rows with and without
+        whitening.
         """
         white, raw, counts = self.white, self.whitened(rows), np.bincount(codes)
         (one, other), (third, fourth) = halves(codes, rng), halves(codes, rng)
@@ -358,7 +359,7 @@ class Side:
         return found | {"spread": float(spread), "ratio": ratio, "ratio_error": float(error), "vector": vectors[0]}
 
     def draws(self, sizes: Codes, n_draws: int, rng: np.random.Generator) -> list[Array]:
-        """Return scaled statistics of random sets of reference rows, each against the rest: (n_draws, 4) by size."""
+        """Return scaled statistics of random sets of reference rows, by size, of shape (n_draws, 4)."""
         order = rng.permuted(np.tile(np.arange(len(self.white.raw)), (n_draws, 1)), axis=1)
         ranks, spaces = np.argsort(order, axis=1), (self.white, self.plain)
         found = []
@@ -377,7 +378,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Controls:
-    """Control rows about their mean.
+    """Centred control rows.
 
     `kind` is "rows" if rows are independent, "subjects" if groups are, and "within" if every row is compared with the
     controls of its group.

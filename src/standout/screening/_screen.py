@@ -44,7 +44,7 @@ LEAST_DRAWS = 40
 LARGEST_SIZE = 2000
 # A random sample of this many rows represents a larger label.
 MOST_ROWS = 20_000
-# Numbers that are read at a time.
+# Size of a batch of labels, in numbers.
 BLOCK_NUMBERS = 2**23
 # Columns whose spreads differ by more than this factor are hardly in the same units.
 UNEQUAL_SPREADS = 100.0
@@ -62,8 +62,8 @@ class Screen:
         for the variance about the label's mean. `shift`: squared distance of the means, without bias. `statistic`: the
         larger of shift and spread in null standard deviations. `p_value`, `q_value` (Benjamini-Hochberg).
         `shift_columns`, `spread_columns`: leading columns with signs. `agreement`: share of groups whose shift points
-        the same way as that of the label's other groups. `detectable`: smallest shift that is found with a power of
-        80 % at this number of rows. `verdict`, `note`.
+        the same way as the shift of the label's other groups. `detectable`: smallest shift that is found with a power
+        of 80 % at this number of rows. `verdict`, `note`.
     effects : pandas.DataFrame
         Differences of means in standard deviations of the controls, for the first labels and their leading columns.
     control : object
@@ -71,7 +71,7 @@ class Screen:
     n_controls : int
         Number of control rows.
     units : {"rows", "subjects", "within"}
-        What is independent: rows, whole groups, or rows about the control mean of their group.
+        The independent units: rows, whole groups, or rows about the control mean of their group.
     level, effect : float
         The limit of the q-value, and the shift that decides between "no evidence" and "too few rows to say".
     """
@@ -159,12 +159,11 @@ def screen(
 
     Notes
     -----
-    The controls are split into halves. One half gives the whitening and the other one the null draws, then the halves
-    are exchanged. Four statistics are tested: the shift and the spread, with and without whitening. Their p-values come
+    The controls are split into halves. One half gives the whitening, the other half the null draws; then the halves are
+    exchanged. Four statistics are tested: the shift and the spread, with and without whitening. Their p-values come
     from Pearson type III laws with the mean, the standard deviation and the skewness of the draws at the size of the
-    label. Fisher's sum makes one p-value of four, the Cauchy combination one of both halves.
-    Tests clip outlying rows; the shift, the spread and the ratio in the table do not. A random sample of 20,000 rows
-    represents a larger label.
+    label. Fisher's sum combines four p-values, the Cauchy combination those of both halves. Tests clip outlying rows;
+    the shift, the spread and the ratio in the table do not. A random sample of 20,000 rows represents a larger label.
 
     Examples
     --------
@@ -208,7 +207,7 @@ def screen(
         )
         warn_user(problem, advice="Scale the columns first, if their units differ.")
     found = []
-    # Products are small: threads of BLAS would wait for each other.
+    # Products are small, so that threads of BLAS would mostly wait for each other.
     with one_blas_thread():
         null = Null.of_draws(sizes, [side.draws(sizes, n_draws, rng) for side in sides])
         for code, rows, chosen, n_rows in targets_of(source, codes, own, rng):
@@ -243,7 +242,7 @@ def signed(scores: Array, columns: Sequence[Any], n_columns: int) -> str:
 def row_of(
     name: Any, every: Array, groups: Codes | None, controls: Controls, sides: list[Side], null: Null, seed: int
 ) -> dict[str, Any]:
-    """Return what is measured of one label: its row of the table without a verdict, and scores of the columns."""
+    """Return the measurements of one label: its row of the table without a verdict, and scores of the columns."""
     rows, groups, n_controls = controls.centred(every, groups)
     row: dict[str, Any] = {"label": name, **dict.fromkeys(COLUMNS, np.nan), "note": "", "size": 0, "scale": np.nan}
     row |= dict.fromkeys(("welch", "followed", "effects"), np.zeros(rows.shape[1], dtype=np.float32))
@@ -285,7 +284,7 @@ def agreement(rows: Array, units: Codes, noise: float) -> float:
 
 
 def _correlations(rows: Array, scores: Array) -> Array:
-    """Return the correlation of every column with scores. The largest is positive."""
+    """Return the correlation of every column with scores. The largest correlation is positive."""
     rows, scores = rows - rows.mean(0), scores - scores.mean()
     length = np.linalg.norm(rows, axis=0) * np.linalg.norm(scores)
     found = np.divide(scores @ rows, length, out=np.zeros(rows.shape[1]), where=length > 0)
@@ -361,7 +360,7 @@ def sampled(numbers: Codes, rng: np.random.Generator) -> Codes:
 def targets_of(
     source: Source, codes: Codes, own: int, rng: np.random.Generator
 ) -> Iterator[tuple[int, Array, Codes, int]]:
-    """Read the rows of every label but the controls, a number of labels at a time.
+    """Read the rows of every label except the controls, several labels at a time.
 
     Yield the label's number, rows, the numbers of these rows, and how many there are before sampling.
     """
@@ -389,7 +388,7 @@ def judged(found: list[dict[str, Any]], null: Null, noise: float, level: float, 
     if tested.any():
         table.loc[tested, "q_value"] = false_discovery_control(table.loc[tested, "p_value"])
     hits = table["q_value"] < level
-    # The p-value at which one more label would stand out.
+    # The largest p-value with which one more label would stand out.
     limit = level * min(hits.sum() + 1, len(table)) / len(table)
     sizes = zip(table["size"], table["scale"], strict=True)
     table["detectable"] = [null.detectable(size, scale, noise, limit) if size else np.inf for size, scale in sizes]

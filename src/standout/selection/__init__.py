@@ -24,7 +24,7 @@ __all__ = [
     "rule",
 ]
 
-# Shared with other packages, but not part of the public interface.
+# For other packages of the library only.
 from standout.selection._choose import grid as grid
 from standout.selection._choose import ridge_unit as ridge_unit
 from standout.selection._data import Data as Data

@@ -1,4 +1,4 @@
-"""How far components, ratios and correlations move when rows or subjects are drawn again."""
+"""The bootstrap: how far components, ratios and correlations move when rows or subjects are drawn again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from standout.selection._inference import opened, seed_of
 from standout.selection._resample import Deck, make_deck
 from standout.sources import Source
 
-# Correlations are kept from the ends of the range of Fisher's z.
+# Limit correlations to the range of Fisher's z.
 LARGEST_CORRELATION, SMALLEST = 1.0 - 1e-9, 1e-300
 
 
@@ -46,7 +46,7 @@ class Bootstrap:
         Share of intervals that should contain the truth.
     n_draws : int
     unit : {"rows", "blocks", "subjects"}
-        What is drawn with replacement.
+        The units that are drawn with replacement.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def bootstrap(
     progress : bool, default=False
         Show a progress bar.
     **rows
-        What is beside the rows, as in `permutation_test`. With groups, whole subjects are drawn.
+        Arrays beside the rows, as in `permutation_test`. With groups, whole subjects are drawn.
 
     Returns
     -------
@@ -110,9 +110,9 @@ def bootstrap(
 
     Notes
     -----
-    A ratio of the rows that were drawn is too large, because components were fitted to them. Ratios are therefore those
-    of the rows that were not drawn. Intervals of correlations are symmetric about the estimate in Fisher's z. They are
-    intervals for the shrunken problem: they do not contain the bias of the shrinkage.
+    The ratio of the drawn rows is too large, because components were fitted to them. Therefore ratios are computed on
+    the other rows. Intervals of correlations are symmetric about the estimate in Fisher's z. They do not include the
+    bias of the shrinkage.
 
     Examples
     --------
@@ -174,7 +174,7 @@ class _Refit:
     dimension : int
         Number of columns of the data.
     linear : bool
-        Whether components are directions in the columns.
+        Whether components are directions in the columns of the data.
     """
 
     deck: Deck
@@ -184,7 +184,7 @@ class _Refit:
 
     @classmethod
     def of(cls, sources: list[Source], problem: Problem, rng: np.random.Generator, linear: bool = True) -> _Refit:
-        """Read what draws need."""
+        """Read the data for draws."""
         dimension = int(sources[0].width or 0)
         wide = problem.smooth is None and dimension > sum(source.count_rows() for source in sources)
         weights = [source.weights for source in sources]
@@ -231,7 +231,7 @@ class _Refit:
         if np.min(np.bincount(self.deck.plan.homes, weights=left)) < 2:
             return np.full(vectors.shape[1], np.nan)
         parts = self._moments(left)
-        # Without the bias of the mean.
+        # Unbiased, although the mean is estimated.
         free = [part.total_weight / max(part.total_weight - 1.0, 1.0) for part in parts]
         own, *others = [by * to_host(part.variance(vectors)) for by, part in zip(free, parts, strict=True)]
         if self.problem.center == "background":

@@ -17,7 +17,7 @@ KEPT = 0.7
 # Shrinkage, from the paper's formula to nearly PCA: equal steps of the logarithm of the ridge r, s = r / (1 + r).
 _RIDGES = np.geomspace(1e-2, 32.0, 13)
 SHRINKAGES = np.concatenate([[0.0], _RIDGES / (1.0 + _RIDGES)])
-# α in units of the ratio of the total variances, from much to nothing.
+# α in units of the ratio of the total variances, from large values to 0.
 ALPHAS = np.concatenate([np.geomspace(50.0, 0.02, 16), [0.0]])
 # ε in units of the backgrounds' mean variance.
 EPSILONS = np.geomspace(1e-6, 1e2, 14)
@@ -27,7 +27,7 @@ N_COUNTS = 15
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """How do the components fare on held-out rows, at each value of a parameter?
+    """How large is the held-out ratio at each value of a parameter?
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Path:
     best, chosen : int
         The value with the largest mean, and the value that was chosen.
     reason : str
-        Why there was nothing to choose by; empty otherwise.
+        Why no choice was possible; empty otherwise.
 
     Examples
     --------
@@ -73,8 +73,9 @@ class Path:
 def rule(log_ratios: Float) -> tuple[int, int]:
     """Which value of a path is best on held-out rows, and which one is chosen?
 
-    From the best value, go halfway, in steps of the path, towards the most regularised value that keeps 70 % of its
-    mean log ratio, with all values between. Where the best mean log ratio is not positive, the best is chosen.
+    Find the most regularised value up to which all values keep 70 % of the best mean log ratio. Choose the value
+    halfway between it and the best, in steps of the path. If the best mean log ratio is not positive, the best value is
+    chosen.
 
     Parameters
     ----------
@@ -143,7 +144,7 @@ def choose(problem: Problem, data: Data, *, seed: int = 0) -> tuple[Problem, Pat
     for folds, trains in data.together(problem):
         for fold, train, vectors in zip(folds, trains, solve_path(trains, problems, seed=seed), strict=True):
             found.append(vectors)
-            # A fold of few rows may have no component.
+            # A fold with few rows may have no component.
             known = {place: part for place, part in enumerate(vectors) if part is not None and part.shape[1]}
             if known:
                 held = data.held_out(problem, fold)

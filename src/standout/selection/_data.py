@@ -1,4 +1,4 @@
-"""What a fit knows of its datasets: the sums of every fold, of columns or of coordinates in the span of wide rows."""
+"""The data of a fit: the sums of every fold, of columns or of coordinates in the span of wide rows."""
 
 from __future__ import annotations
 
@@ -98,11 +98,11 @@ class TallData(Data):
     parts: Sequence[Sequence[Moments | None]]
     n_covariates: int = 0
     subjects: bool = False
-    # Sums that were asked for before.
+    # Sums that were computed before.
     _known: dict[int | None, Sums] = field(default_factory=dict, init=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields, without what can be summed up again: files and other processes do not need it."""
+        """Return the fields without sums that can be computed again."""
         return {**vars(self), "_known": {}}
 
     @property
@@ -131,7 +131,7 @@ class TallData(Data):
             return self._known[fold]
         moments: list[Moments] = []
         for number, own in enumerate(self.parts):
-            # Subtracting costs one matrix, and is refused where it would cost digits.
+            # Subtracting needs one more matrix, and is refused if it would lose digits.
             part, left = None if fold is None else own[fold], None
             if isinstance(part, ScatterMoments):
                 left = self.sums(problem).moments[number].without(part)  # type: ignore[attr-defined]
@@ -172,7 +172,7 @@ class TallData(Data):
 class WideData(Data):
     """Rows with more columns than there are rows: they become coordinates in the span of all rows.
 
-    With a scale, that span is taken anew without each fold, because the scale is.
+    With `scale`, the span is computed again without each fold, as the scale is.
     """
 
     rows: Sequence[Rows]
@@ -269,7 +269,7 @@ class WideData(Data):
 
 @dataclass(frozen=True, eq=False)
 class _Spanned:
-    """Coordinates of wide rows: their moments by fold, and the way back."""
+    """Coordinates of wide rows: their moments by fold, and the map back."""
 
     tall: TallData
     span: Span
@@ -281,7 +281,7 @@ class _Spanned:
         return lifted if self.scale is None else lifted / self.scale[:, None]
 
     def drop(self, vectors: Float) -> Float:
-        """Return vectors in the coordinates."""
+        """Return vectors in the coordinates of the span."""
         return self.span.drop(vectors if self.scale is None else vectors * self.scale[:, None])
 
 
@@ -330,7 +330,7 @@ def numbers_of(folds: Folds | None, counts: Sequence[int]) -> list[Numbers]:
 def plan_folds(sources: Sequence[Source], cv: int | None, size: int) -> tuple[Folds | None, str]:
     """Decide which rows are left out together; return the reason if there are no folds.
 
-    Whole subjects are left out where they are known. `size` is the number of columns, or of rows if that is less.
+    Whole subjects are left out if they are known. `size` is the number of columns, or of rows if that is less.
     """
     if len(sources) == 1:
         return None, "there is no background"
@@ -365,7 +365,7 @@ def _subject_folds(codes: Sequence[Numbers], cv: int) -> tuple[Folds | None, str
         shuffled = np.random.default_rng(0).permutation(len(members))
         order = np.lexsort((shuffled, -counts[:, members].sum(axis=0)))
         rounds, steps = np.divmod(np.arange(len(members)), n_folds)
-        # To and fro, so that no fold has the larger subject of every round.
+        # In alternating order, so that no fold gets the largest subject of every round.
         folds[members[order]] = (np.where(rounds % 2, n_folds - 1 - steps, steps) + first) % n_folds
         first += len(members)
     return [folds[own] for own in codes], ""
@@ -385,7 +385,7 @@ def column_variances(rows: Rows, weights: Float | None = None) -> Float:
 
 
 def adjusted_variances(rows: Rows, weights: Float | None, covariates: Float | None) -> Float:
-    """Return the variance of each column that covariates leave, as `standout.problem.adjusted` has it."""
+    """Return the variance of each column without covariates, as in `standout.problem.adjusted`."""
     variances = column_variances(rows, weights)
     if covariates is None:
         return variances

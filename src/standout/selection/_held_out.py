@@ -15,13 +15,13 @@ from standout.moments import FoldPattern, Moments, project
 from standout.problem import Problem, Sums, adjusted, center_of, is_sparse_problem, mixed, solve_folds
 from standout.selection._data import Data, Folds, Places
 
-# Held-out variances below these shares are rounding: of the target's against the fitted one, and of the background's
-# against the target's, or the target's against the background's.
+# Held-out variances below these shares are rounding: the target's compared with its fitted variance, and either one
+# compared with the other.
 LEAST_HELD, LEAST_BACKGROUND = 1e-9, 1e-12
 
 
 def log_ratio(own: Float, against: Float, fitted: Float) -> Float:
-    """Return the logarithm of the ratio of variances; NaN where one of them is rounding."""
+    """Return the logarithm of the ratio of variances; NaN if one of them is only rounding."""
     usable = (own > 0.0) & (own > LEAST_HELD * fitted) & (against > LEAST_BACKGROUND * own)
     usable &= own > LEAST_BACKGROUND * against
     logs: Float = np.full(own.shape, np.nan)
@@ -48,11 +48,11 @@ class HeldVariances:
     fitted : ndarray of shape (d,)
         Variance of the target without the fold.
     factors : ndarray of shape (n_datasets,)
-        What scores are multiplied with, to allow for the centre that was estimated.
+        The factor of scores that corrects for the estimated centre.
     centres : list of array of shape (n_features,)
         The point from which the scores of each dataset are measured.
     logs : ndarray of shape (d,)
-        The logarithm of the held-out ratio; NaN where a variance is rounding.
+        The logarithm of the held-out ratio; NaN if a variance is only rounding.
     """
 
     target: Float
@@ -70,9 +70,9 @@ def held_variances(
 ) -> HeldVariances:
     """Return the second moments of held-out rows along vectors in the coordinates of the sums.
 
-    Rows are centred by the mean of their fold, so that a row far off in another fold, which moves the mean of the
-    others, adds nothing. With whole subjects in a fold, they are centred by the mean of the other folds: the mean of a
-    fold would hide how subjects differ.
+    Rows are centred by the mean of their fold: the mean of the other folds can be moved by an outlying row. With whole
+    subjects in a fold, they are centred by the mean of the other folds: the mean of a fold would hide how subjects
+    differ.
     """
     fitted, rows = list(train.moments), list(test)
     if problem.n_covariates:
@@ -80,8 +80,8 @@ def held_variances(
         fitted = [adjusted(part, problem.n_covariates) for part in fitted]
     centred = fitted if subjects else rows
     counts = np.array([part.effective_count for part in centred])
-    # The mean of n other rows adds 1/n of the variance, the mean of the n rows themselves takes 1/n away. Weights can
-    # leave less than one effective row.
+    # Subtracting the mean of n other rows adds 1/n of the variance; the mean of the n rows themselves removes 1/n.
+    # Weights can leave less than one effective row.
     factors = 1.0 / np.sqrt(1.0 + 1.0 / counts if subjects else np.maximum(1.0 - 1.0 / counts, 0.1))
     middle = mixed(problem.weights, [part.mean for part in fitted[1:]])
     centres = [part.mean for part in centred]
@@ -105,7 +105,7 @@ TIED = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """What are the components of a fit worth on held-out rows?
+    """How well do the components of a fit separate held-out rows?
 
     Each fold is left out in turn. Components are found on the other folds, brought to the order and the signs of those
     of the fit, and applied to the rows of the fold. A ratio is the variance of all these scores of the target (with
@@ -115,7 +115,7 @@ class HeldOut:
     ----------
     ratio, spread, shift : ndarray of shape (d,)
         The ratio; the variance of the target's scores; the squared distance of the means. All in units of the
-        backgrounds' variance. NaN if a variance is at the level of rounding.
+        backgrounds' variance. NaN if a variance is only rounding.
     log_error : ndarray of shape (d,)
         Standard error of the logarithm of the ratio, by a jackknife over the folds.
     spread_error, shift_error : ndarray of shape (d,)
@@ -127,7 +127,7 @@ class HeldOut:
         Scores of each dataset's centre, from the fit's mean.
     factors : ndarray of shape (n_datasets, n_folds)
     folds : FoldPattern or list of ndarray
-        Which fold a row is in, by its number.
+        The fold of each row, by its number.
     slopes : list of list of array of shape (n_covariates, d), or None
         Scores of the covariates of each dataset and fold.
     """
@@ -146,7 +146,7 @@ class HeldOut:
     slopes: list[list[Float]] | None = None
 
     def scores(self, rows: Rows, numbers: Any, dataset: int, mean: Any, covariates: Float | None = None) -> Float:
-        """Return the scores of fitted rows, by their numbers in a dataset, each by components without its fold."""
+        """Return the scores of fitted rows, by their numbers in a dataset, with components of the other folds."""
         own = self._folds_of(np.asarray(numbers), dataset)
         found = np.empty((len(own), self.ratio.shape[0]))
         for fold in np.unique(own).tolist():
@@ -185,13 +185,13 @@ def judge(
     starts: Sequence[Float] | None = None,
     seed: int = 0,
 ) -> HeldOut:
-    """Find out what the components of a fit, in the coordinates of its sums, are worth on held-out rows."""
+    """Judge the components of a fit on held-out rows; vectors are in the coordinates of its sums."""
     whole = data.sums(problem)
     target = whole.moments[0]
     if problem.n_covariates:
         target = adjusted(target, problem.n_covariates)
     images, centre = target.apply(inner), center_of(problem, whole)
-    # Wide rows have other coordinates without each fold if columns are scaled.
+    # If columns are scaled, the coordinates of wide rows depend on the fold.
     moved = whole.lift is not None and problem.scale is not None
     few = problem.n_columns is not None and is_sparse_problem(problem, whole)
     vectors, held, offsets, counts, slopes = [], [], [], [], []
@@ -210,7 +210,7 @@ def judge(
         order, factors = aligned(target, inner, images, within)
         endless = np.isinf(to_host(values))[order]
         if endless.any():
-            # Without variance of the background a component has no unit: it takes that of the whole.
+            # Without variance of the background in a fold, the unit of all rows is used.
             own, theirs = (to_host(target.variance(part)) for part in (inner, take(within, order, axis=1)))
             factors = factors * np.sqrt(np.where(endless & (theirs > 0.0), own / theirs, 1.0))
         inside, found = (take(part, order, axis=1) * like(factors, part) for part in (inside, found))
@@ -249,11 +249,10 @@ def _slopes(moments: Moments, q: int, inside: Float) -> Float:
 
 
 def aligned(target: Moments, reference: Float, images: Float, inner: Float) -> tuple[Array, Float]:
-    """Return the order and the signs of components that fit those of a reference.
+    """Return the order and the signs that match components to a reference.
 
-    They are compared by the correlation of their scores in the target, which does not depend on units, and if that is
-    the same for two of them (rows along one line), by their angles. `images` is the target's covariance times the
-    reference.
+    Components are matched by the correlation of their scores in the target, which does not depend on units. Ties (rows
+    along one line) are resolved by angles. `images` is the target's covariance times the reference.
     """
     spreads = [to_host(column_products(images, reference)), to_host(target.variance(inner))]
     sizes = np.multiply.outer(*(np.sqrt(np.maximum(part, 0.0)) for part in spreads))
@@ -275,7 +274,7 @@ def pooled(problem: Problem, held: Sequence[HeldVariances], counts: Float) -> di
         np.array([getattr(part, name) for part in held])
         for name in ("target", "backgrounds", "steps", "apart", "fitted")
     )
-    # All folds first, then all folds but one.
+    # First with all folds, then without each fold.
     kept = np.vstack([np.ones(n_folds), 1.0 - np.eye(n_folds)]) * counts[:, None, :]
     shares = kept / kept.sum(axis=2, keepdims=True)
     means = np.einsum("ksf,fkd->skd", shares, steps)

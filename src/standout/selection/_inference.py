@@ -26,12 +26,11 @@ from standout.sources import Mapped, Source, open_datasets, transformed
 # A test ends once this many draws reach the observed value. With several values of a path, their spread is estimated
 # from this many draws first.
 ENOUGH, FIRST = 10, 19
-# Values that differ by less than this are equal but for rounding.
+# Values are equal up to rounding if they differ by less than this.
 ROUNDING = 1e-7
-# Components that are tested at most if none is given, and those that have all draws: many real components would take
-# minutes.
+# Default of the most components to test, and number of components with all draws: many real ones would take minutes.
 MOST_COMPONENTS, FIRST_COMPONENTS = 20, 3
-# What transformers keep of the data's form alone.
+# Attributes of transformers that depend on the form of the data only.
 STATELESS = {"n_features_in_", "feature_names_in_", "_sklearn_output_config"}
 
 
@@ -42,13 +41,13 @@ class PermutationTest:
     Attributes
     ----------
     n_components : int
-        There are at least so many components: the chance that this number is too large is at most `level`.
+        Number of significant components: the chance that it is too large is at most `level`.
     p_values : ndarray of shape (k,)
         Of each tested component: the share of draws with at least the observed statistic. Never smaller than the
-        p-value before, because a component counts only if all larger ones do.
+        previous p-value, because a component is significant only if all larger ones are.
     statistics : ndarray of shape (k,)
         With a given shrinkage, α or ε the logarithm of the leading ratio (the leading difference of contrastive PCA).
-        If that was chosen by the data: the largest of several values of the path, in standard deviations of the draws.
+        If the data chose it: the largest of several values of the path, in standard deviations of the draws.
     draws : list of ndarray
         The statistic of each draw, for each tested component.
     n_draws : tuple of int
@@ -57,7 +56,7 @@ class PermutationTest:
     reason : str
         Why the test ended.
     unit : {"rows", "blocks", "subjects"}
-        What changes places in a draw, and is assumed to be independent.
+        The units that are permuted, and assumed to be independent.
 
     Examples
     --------
@@ -97,7 +96,7 @@ def permutation_test(
 
     The largest ratio of two datasets of one distribution is well above 1, because it is the largest over all
     directions. This test deals the rows of all datasets at random, and compares the leading ratio with those of the
-    draws. Components are tested one after the other, each without the ones before, until the first that chance
+    draws. Components are tested one after the other, each without the earlier ones, until the first that chance
     explains.
 
     Parameters
@@ -135,9 +134,9 @@ def permutation_test(
     The null hypothesis is that all datasets have one distribution; with ``center="own"``, up to their means. Rows, or
     subjects if `groups` are given, must be independent: repeated measurements of one subject are not.
 
-    Whatever the fit chose is allowed for. Scales, columns and centres are computed anew in every draw. If shrinkage, α
-    or ε was chosen by the data, the statistic is the largest of several values of the path, each in standard deviations
-    of its draws.
+    The test allows for all choices of the fit. Scales, columns and centres are computed anew in every draw. If
+    shrinkage, α or ε was chosen by the data, the statistic is the largest of several values of the path, each in
+    standard deviations of its draws.
 
     Subjects with different numbers of rows are thinned to the same number, in the data as in every draw, and the
     statistic is averaged over five thinnings. Beyond 4,000 rows, and if the rows are not in memory, random blocks of
@@ -163,7 +162,7 @@ def permutation_test(
         )
     estimator, sources, learned, problem = opened(model, X, background, rows)
     if isinstance(estimator.background_weights, str):
-        # Weights that the data chose would have to be chosen in every draw.
+        # A rule for weights would have to be repeated in every draw.
         problem = replace(problem, weights=(1.0 / len(problem.weights),) * len(problem.weights))
     return count_components(
         sources,
@@ -183,7 +182,7 @@ def permutation_test(
 def opened(
     model: Any, X: Any, background: Any, rows: dict[str, Any]
 ) -> tuple[Any, list[Source], list[Float | None], Problem]:
-    """Return what draws need of a fitted model.
+    """Return the parts of a fitted model that draws need.
 
     Returns
     -------
@@ -196,7 +195,7 @@ def opened(
     problem : Problem
         The problem of the fit with numbers for all choices.
     """
-    # A search has the model that it found best.
+    # A search has its best model.
     model = getattr(model, "best_estimator_", model)
     steps = [step for _, step in getattr(model, "steps", [("", model)]) if hasattr(step, "transform")]
     place = next((number for number, step in enumerate(steps) if hasattr(step, "problem_")), len(steps) - 1)
@@ -232,11 +231,11 @@ def opened(
     if hasattr(estimator, "kernel"):
         estimator, mapping = copy(estimator), estimator.feature_map_
         if getattr(mapping, "counts", ()):
-            # Kernel values about the mean of their own dataset have no direction in which the means differ.
+            # Kernel values that are centred by dataset have no direction in which the means differ.
             estimator.feature_map_ = replace(mapping, counts=(sum(mapping.counts),))
         sources = [_mapped(source, Mapped(source, estimator._coordinates, None)) for source in sources]
     posed = estimator.problem_
-    # The rule of Ledoit and Wolf needs more than the sums of draws.
+    # The rule of Ledoit and Wolf needs sums that draws do not have.
     numeric = replace(posed, shrinkage=estimator.shrinkage_) if isinstance(posed.shrinkage, str) else posed
     return estimator, sources, learned, numeric
 
@@ -284,9 +283,7 @@ def count_components(
     learned : list of ndarray or None
         The factor of each dataset's weights that was learned from its rows.
     most : int
-        Components that are tested at most.
-    level, n_draws, n_jobs, seed, progress
-        As in `permutation_test`.
+        Most components to test. level, n_draws, n_jobs, seed, progress As in `permutation_test`.
 
     Returns
     -------
@@ -295,7 +292,7 @@ def count_components(
     rng = np.random.default_rng([seed, 1])
     dimension = int(sources[0].width or 0)
     wide = problem.smooth is None and dimension > sum(source.count_rows() for source in sources)
-    # Draws that scale columns or choose among them need the columns.
+    # Draws need all columns if they scale or choose columns.
     anew = wide and (columns_chosen or problem.scale is not None or problem.n_columns is not None)
     deck = make_deck(sources, learned or [None] * len(sources), problem, rng, spanned=wide and not anew)
     deck.plan.check(level)
@@ -310,7 +307,7 @@ def count_components(
     p_values: list[float] = []
     found: list[Float] = []
     reason = f"all {most} components were tested"
-    # Threads of BLAS wait for each other longer than small products take.
+    # For small products, threads of BLAS mostly wait for each other.
     with one_blas_thread(size**3):
         for number in range(most):
             if number == FIRST_COMPONENTS:
@@ -350,7 +347,7 @@ class Engine:
     anew : bool
         Whether the coordinates of wide rows are found anew in every deal.
     held : tuple of array or None
-        Covariance of each dataset along the components that were removed, which deals do not change.
+        Covariance of each dataset along the removed components. Deals do not change it.
     """
 
     deck: Deck
@@ -365,7 +362,7 @@ class Engine:
         return np.asarray(np.mean(every, axis=0))
 
     def _sums(self, at: Numbers, *thinnings: int) -> Sums:
-        """Return the sums of a deal over some thinnings together."""
+        """Return the sums of a deal for some thinnings together."""
         if self.anew:
             return self.deck.wide_sums(self.deck.hands(at, thinnings[0]), self.statistic.problem)
         parts = [self.deck.dealt(at, number) for number in thinnings]
@@ -376,10 +373,10 @@ class Engine:
         return Sums(tuple(found), self.dimension)
 
     def without_leading(self, place: int) -> Engine:
-        """Remove the leading component of the datasets as they are from all rows, at one value of the path.
+        """Remove the leading component of the observed datasets from all rows, at one value of the path.
 
-        With the pattern ``B u`` removed, the largest value in what is left is the next one. The variance of the
-        backgrounds along the pattern stays: it is part of the ridge.
+        After the pattern ``B u`` is removed, the largest value is the next one. The variance of the backgrounds along
+        the pattern is kept, because it is part of the ridge.
         """
         sums = self._sums(np.arange(len(self.deck.plan.homes)), *range(len(self.deck.plan.parts)))
         pattern = solve(sums, self.statistic.problems(sums)[place]).patterns[:, :1]
@@ -397,7 +394,7 @@ def _component(
     """Return the p-value of the leading component, and the values of the data and of the draws."""
     plan, every = engine.deck.plan, engine.deck.placed is None
     n_draws = int(min(n_draws, plan.n_ways - 1)) if every else n_draws
-    # So many draws may reach the observed value in a complete test that is still significant.
+    # Most draws that may reach the observed value in a significant test with all draws.
     allowed = int(np.floor(level * (n_draws + 1) + 1e-9)) - 1
     values = [engine.values(np.arange(len(plan.homes)))]
     reached = 0
@@ -416,7 +413,7 @@ def _component(
 
 
 def standardised(values: Float) -> Float:
-    """Return the values of a path in standard deviations of all draws; a single value as it is.
+    """Return the values of a path in standard deviations of all draws; a single value is unchanged.
 
     The statistic is the largest of them. The data and the draws are treated alike, so that the p-value is exact.
 

@@ -15,22 +15,22 @@ from standout.selection._choose import ridge_unit
 
 # Representative values of each path. α and ε are in the units of the path.
 SHRINKAGES, ALPHAS, EPSILONS = (1e-9, 0.01, 0.1, 0.7), (1.0, 4.0, 15.0, 60.0), (1e-4, 1e-2, 0.3, 10.0)
-# Two values are enough if the background has fewer rows per column than this, and have nearly the power of three. They
-# are enough for few columns, too, which need several solutions for each value.
+# With fewer background rows per column than this, two values have nearly the power of three. Two are also used with
+# `n_columns`, which needs several solutions for each value.
 MANY_ROWS, FEW_SHRINKAGES = 2, (0.03, 0.5)
-# Columns in a choice of few columns that the data made.
+# Columns of the statistic if the data chose their number.
 FEW_COLUMNS = 0.1
-# Logarithms of ratios beyond this size are as good as infinite.
+# Larger logarithms of ratios are treated as infinite.
 LARGEST_LOG = 100.0
-# From so many coordinates on, iterations are faster than LAPACK.
+# From this number of coordinates on, iterations are faster than LAPACK.
 LEAST_ITERATED = 192
-# Steps at most, and the relative residual of the vector that ends them; the error of its value is about the square.
+# Most steps, and the relative residual of the vector at which they end; the error of the value is about its square.
 MOST_STEPS, TOLERANCE, SMALLEST = 200, 3e-3, 1e-300
 
 
 @dataclass(frozen=True)
 class Statistic:
-    """The leading values of a problem, which `values_of` returns for the sums of a draw.
+    """The statistic of a problem: `values_of` returns its leading values for the sums of a draw.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class Statistic:
         return self.scaled(np.array(found))
 
     def scaled(self, values: Float) -> Float:
-        """Return the logarithms of ratios, and differences as they are."""
+        """Return the logarithms of ratios, or differences unchanged."""
         if self.problem.kind == "difference":
             return values
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -111,7 +111,7 @@ def _largest(a: Float, b: Float | None) -> float:
 def _lanczos(applied: Callable[[Float], Float], size: int) -> float:
     """Return the largest eigenvalue of a symmetric matrix.
 
-    Without orthogonalisation the largest value is found several times, but its error is the same.
+    Without orthogonalisation, copies of the largest value appear, but its error is the same.
     """
     vector = np.random.default_rng(0).standard_normal(size)
     vector /= np.linalg.norm(vector)

@@ -11,7 +11,7 @@ from scipy import special, stats
 
 from standout._arrays import Float
 
-# Effects below this share of a standard deviation are not worth a word.
+# Effects below this share of a standard deviation are not reported.
 LEAST_EFFECT = 0.2
 
 
@@ -26,8 +26,8 @@ class MeanDifferences:
         is constant in both.
     p_value, q_value : ndarray of shape (n_features,)
         Of Welch's t-test for independent rows, and corrected for the number of columns (Benjamini and Hochberg). With
-        subjects, the number of subjects takes the place of the number of rows. That is on the safe side: the mean over
-        a subject's rows varies less than a single row.
+        subjects, the number of subjects replaces the number of rows. This is conservative, because the mean of a
+        subject varies less than a single row.
 
     Examples
     --------

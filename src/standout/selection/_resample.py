@@ -27,11 +27,12 @@ from standout.selection._data import WideData
 from standout.selection._units import Numbers, Plan, plan_rows, plan_subjects, sums_of
 from standout.sources import Source
 
-# Up to so many rows, rows are dealt one by one. More rows become blocks, unless they have more columns than this.
+# Up to this number of rows, rows are dealt one by one. More rows become blocks, unless they have more columns than
+# this.
 MOST_ROWS, MOST_COLUMNS = 4000, 1024
-# Blocks in all, at least and at most, and the most numbers in their sums (512 MiB).
+# Fewest and most blocks in all, and the most numbers in their sums (512 MiB).
 LEAST_UNITS, MOST_UNITS, MOST_NUMBERS = 32, 128, 2**26
-# Weights that differ by less than this share differ by rounding.
+# Weights are equal if they differ by less than this share.
 SAME_WEIGHT = 1e-9
 # Steps towards a robust middle, the share of the median squared distance that is added to every squared distance, and
 # the share of it that ends the steps.
@@ -67,7 +68,7 @@ class Deck:
     placed : ndarray of shape (n_units, n_rows_of_each) or None
         Weights that stay at their places.
     span : Span or None
-        The coordinates of wide rows.
+        The map to coordinates of wide rows.
     """
 
     plan: Plan
@@ -106,7 +107,7 @@ class Deck:
         return take(self.rows, numbers), weights
 
     def moments(self, parts: Numbers, factors: Float | None = None) -> ScatterMoments:
-        """Return the moments of some parts, each times its factor."""
+        """Return the moments of some parts, each multiplied by its factor."""
         rows, weights = self.chosen(parts, factors)
         if weights is None:
             total, first = float(rows.shape[0]), namespace(rows).sum(rows, axis=0)
@@ -144,7 +145,7 @@ class Deck:
         return [self.moments(np.append(parts, self.plan.fixed)) for parts in self.plan.parts]
 
     def hands(self, at: Numbers, thinning: int = 0) -> list[Hand]:
-        """Return the parts of each dataset if its places have these units."""
+        """Return the parts of each dataset, given the units at its places."""
         parts, placed, fixed = self.plan.parts[thinning][at], self.placed, self.plan.fixed
         return [
             (np.append(parts[places], own), None if placed is None else placed[places])
@@ -152,9 +153,9 @@ class Deck:
         ]
 
     def dealt(self, at: Numbers, thinning: int = 0) -> list[ScatterMoments]:
-        """Return the moments of each dataset if its places have these units.
+        """Return the moments of each dataset, given the units at its places.
 
-        The moments of the largest dataset are those of all units without the others, unless that would cost digits.
+        The moments of the largest dataset are the total minus the others, unless that would lose digits.
         """
         hands = self.hands(at, thinning)
         largest = -1 if self.placed is not None else int(np.argmax([len(parts) for parts, _ in hands]))
@@ -167,12 +168,12 @@ class Deck:
         return [found[home] for home in range(len(hands))]
 
     def drawn(self, times: Float) -> list[Hand]:
-        """Return the parts of each dataset if each of its units is drawn so many times."""
+        """Return the parts of each dataset, with the number of times that each unit is drawn."""
         chosen = [places[times[places] > 0] for places in self.plan.places]
         return [(self.plan.parts[0][own], times[own]) for own in chosen]
 
     def wide_sums(self, hands: Sequence[Hand], problem: Problem) -> Sums:
-        """Return the sums of a draw of wide rows, with coordinates that are found anew."""
+        """Return the sums of a draw of wide rows, with new coordinates."""
         every = [self.chosen(*hand) for hand in hands]
         rows, weights = [part for part, _ in every], [own for _, own in every]
         folds = [np.zeros(part.shape[0], dtype=np.intp) for part in rows]
@@ -191,10 +192,10 @@ def make_deck(
     spanned: bool = False,
     thinned: bool = True,
 ) -> Deck:
-    """Make units of all datasets, and read what draws need of them in one pass.
+    """Make units of all datasets, and read their data for draws in one pass.
 
-    Wide rows become coordinates in their span if `spanned`. The weights of sources are those that users gave times
-    those that were `learned` from the rows.
+    Wide rows become coordinates in their span if `spanned`. The weights of a source are the user's weights times the
+    robust weights in `learned`.
     """
     counts, width = [source.count_rows() for source in sources], int(sources[0].width or 0)
     placed = _placed(sources, learned) if thinned else None
@@ -238,7 +239,7 @@ def make_deck(
 
 
 def _placed(sources: Sequence[Source], learned: Weights) -> Float | None:
-    """Return the weights that users gave, in units of their mean; None if they are equal in each dataset."""
+    """Return the user's weights, in units of their mean; None if they are equal in each dataset."""
     found = []
     for source, own in zip(sources, learned, strict=True):
         given = np.ones(source.count_rows()) if source.weights is None else source.weights
@@ -249,7 +250,7 @@ def _placed(sources: Sequence[Source], learned: Weights) -> Float | None:
 
 
 def _residual_rows(source: Source) -> Rows:
-    """Return the rows without what the covariates explain of them."""
+    """Return the rows without the linear effect of the covariates."""
     if source.covariates is None:
         return source.rows
     rows, middle = double(dense(source.rows)), source.covariates - source.covariates.mean(axis=0)
@@ -260,12 +261,12 @@ def _residual_rows(source: Source) -> Rows:
 
 
 def middle_of(rows: Float) -> Float:
-    """Where is the middle of these rows, for all but those far off?
+    """Where is the middle of these rows, apart from outlying ones?
 
     With d the distance from the middle and s a tenth of the median of d², rows have the weights ``1 / √(s + d²)``, as
-    in a smooth spatial median, and the few means of subjects ``1 / (s + d²)``. A row that is far off draws the mean
-    towards itself, and so does it with the spatial median of a few rows. It then leaves a trace in all rows of its
-    dataset, which a deal spreads over all datasets: false alarms.
+    in a smooth spatial median, and the few means of subjects ``1 / (s + d²)``. A far row shifts the mean, and also the
+    spatial median of a few rows. This shift is in all rows of its dataset, and a deal mixes it into all datasets: false
+    alarms.
 
     Examples
     --------
@@ -291,8 +292,8 @@ def centred(deck: Deck, own: bool) -> Deck:
     """Move all datasets by the same row or, with `own`, those whose middles differ too much towards the others.
 
     Rows about the middle of their own dataset are not independent: their sum is nearly zero. Deals of few subjects in
-    many columns then have other leading values than the data. So differences of middles that chance explains are left
-    as they are, and the test is exact. Larger ones are shortened to their expected length.
+    many columns then have other leading values than the data. Therefore differences of middles that chance explains are
+    not changed, and the test is exact. Larger ones are shortened to their expected length.
     """
     plan, means = deck.plan, deck.means()
     units = sum(take(means, parts) for parts in plan.parts) / len(plan.parts)
@@ -303,11 +304,11 @@ def centred(deck: Deck, own: bool) -> Deck:
         counts, subjects = np.bincount(plan.homes)[:, None], plan.subjects
         stretch = np.sqrt(counts / (counts - 1))[plan.homes, 0]
         away = to_host(units - take(middles, plan.homes))
-        # Units that are far off hardly move a middle.
+        # Far units hardly move a middle.
         sizes = np.linalg.norm(away, axis=1)
         away *= (stretch * np.minimum(1.0, FAR * np.median(sizes) / np.maximum(sizes, SMALLEST)))[:, None]
         steps = middles - weighted_sum(counts[:, 0] / len(away), middles)
-        # The mean of a subject that is in several datasets is in each of their middles, and not in their differences.
+        # The mean of a subject in several datasets is part of each middle, and cancels in differences.
         shares = (plan.homes == np.arange(n_sets)[:, None]) / counts - 1.0 / len(away)
         chance = np.array([np.sum(sums_of(share[:, None] * away, subjects, len(away)) ** 2) for share in shares])
         lengths = to_host(squared_lengths(steps))

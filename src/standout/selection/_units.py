@@ -17,11 +17,11 @@ Numbers = npt.NDArray[np.intp]
 
 # Thinnings of subjects with different numbers of rows over which a statistic is averaged.
 N_THINNINGS = 5
-# Correlation of the rows of a subject, by which subjects and rows are weighed against each other.
+# Assumed correlation of the rows of a subject, for the effective number of rows.
 INTRACLASS = 0.4
-# Blocks that the smallest dataset has at least, if it has as many rows.
+# Fewest blocks of the smallest dataset, if it has enough rows.
 LEAST_BLOCKS = 16
-# Relabelings up to which their number is exact.
+# Up to this number, relabelings are counted exactly.
 MOST_COUNTED = 1e6
 
 
@@ -91,9 +91,9 @@ class Plan:
             raise InvalidValueError(f"{problem}, but level={level:g} needs {ceil(1.0 / level)}", advice=advice)
 
     def deals(self, rng: np.random.Generator, count: int, every: bool = True) -> Iterator[Numbers]:
-        """Yield the unit at each place of one random deal after the other.
+        """Yield random deals: the unit at each place.
 
-        If there are few deals and `every`, each one but the observed deal is made once.
+        With `every` and few possible deals, each deal except the observed one is made once.
         """
         ordered = np.argsort(self.groups, kind="stable")
         complete = every and self.n_ways <= count + 1
@@ -139,7 +139,7 @@ def plan_rows(counts: Sequence[int], most: int, rng: np.random.Generator) -> Pla
 
 
 def _in_blocks(counts: Sequence[int], most: int, rng: np.random.Generator) -> tuple[list[Numbers], Numbers, int]:
-    """Deal members of each set at random to at most so many blocks in all.
+    """Deal members of each set at random to blocks, with a limit on the number of blocks in all.
 
     Return the block of each member (-1 for those that are left over), the set of each block, and the size of blocks.
     """
@@ -160,8 +160,8 @@ def plan_subjects(
 ) -> Plan:
     """Make units of subjects: the same number of rows of each if `thinned`, otherwise all rows.
 
-    The leading ratio depends on the number of rows. A test by whole subjects of different size is therefore wrong: a
-    deal changes the number of rows of the target.
+    The leading ratio depends on the number of rows. Permuting whole subjects of different size would be wrong, because
+    a deal changes the number of rows of the target.
     """
     sizes = _sizes(subjects)
     if np.sum(sizes > 0) > most:
@@ -199,7 +199,7 @@ def _sizes(subjects: Sequence[Numbers]) -> Numbers:
 
 
 def _joined(subjects: Sequence[Numbers], sizes: Numbers, most: int, rng: np.random.Generator) -> list[Numbers]:
-    """Join the same number of subjects of the same datasets at random. Subjects that are left over have the code -1."""
+    """Join subjects of the same datasets at random to units of equal numbers; the code -1 is for those left over."""
     kinds = np.unique(sizes > 0, axis=1, return_inverse=True)[1].ravel()
     kinds[sizes.sum(axis=0) == 0] = -1
     members = [np.flatnonzero(kinds == kind) for kind in np.unique(kinds[kinds >= 0])]
@@ -212,7 +212,7 @@ def _joined(subjects: Sequence[Numbers], sizes: Numbers, most: int, rng: np.rand
 def _rows_of_each(sizes: Numbers) -> int:
     """Return the number of rows that all subjects are thinned to. Subjects with fewer rows are left out.
 
-    Many rows of few subjects and few rows of many subjects are weighed by the effective number of rows.
+    The effective number of rows decides between many rows of few subjects and few rows of many subjects.
     """
     least = np.minimum(np.sum(sizes > 0, axis=1), 3)
     found = {}

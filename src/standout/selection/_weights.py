@@ -24,7 +24,7 @@ def choose_weights(rule: str, sums: Sums, problem: Problem, *, solver: str = "au
     Parameters
     ----------
     rule : {"worst-case", "joint", "spectral"}
-        "worst-case" is the mixture with the smallest leading value, a convex problem for ratios: what is found stands
+        "worst-case" is the mixture with the smallest leading value, a convex problem for ratios: components stand
         out against every background. "joint" maximises over weights and components, as the paper writes it. Its
         maximum is always at a single background. "spectral" groups the views over a grid of weights by spectral
         clustering, and chooses the middle of the largest group.
@@ -54,7 +54,7 @@ def _worst_case(leading, n_backgrounds: int) -> Float:  # type: ignore[no-untype
 
     def value(point: Float) -> float:
         weights = np.maximum(point, 0.0)
-        # Values may be of any size, and negative for differences.
+        # Values may have any size, and may be negative for differences.
         return leading(weights / weights.sum())[0] / size
 
     size = abs(leading(start)[0]) or 1.0

@@ -22,7 +22,7 @@ Words: TypeAlias = npt.NDArray[np.object_]
 """Strings as Python objects."""
 T = TypeVar("T")
 
-# Arrays beside the rows.
+# The arrays beside the rows.
 BESIDE = ("weights", "subjects", "covariates", "ids", "labels")
 
 
@@ -59,7 +59,7 @@ class Source:
     Attributes
     ----------
     name : str
-        What messages call the dataset.
+        The name of the dataset in messages.
     keys : list or None
         Names of the columns of a frame, whatever their type.
     columns : tuple of str or None
@@ -76,9 +76,9 @@ class Source:
         The number of each row's subject in `subject_names`, which all datasets of a fit share.
     covariates : ndarray of shape (n_rows, q) or None
     ids, labels : ndarray of str or None
-        Words beside the rows, for files and pictures.
+        Text beside the rows, for files and pictures.
     missing : {"error", "keep", "drop-rows"}
-        What is done about missing values when rows are read.
+        The treatment of missing values when rows are read.
     again : bool
         Whether the rows can be read more than once.
     place : tuple of str
@@ -129,7 +129,7 @@ class Source:
 
     def _check_beside(self, n_rows: int, least: bool = False) -> None:
         for what in BESIDE:
-            # Ids and labels of files are read only when they are asked for, and have one per row.
+            # Ids and labels of files are read on demand, and have one entry per row.
             fact = vars(self).get(what)
             if fact is not None and (len(fact) < n_rows if least else len(fact) != n_rows):
                 more = "at least " if least else ""
@@ -137,7 +137,7 @@ class Source:
                 raise InvalidValueError(problem, advice="Give one per row.")
 
     def map_reduce(self, function: Callable[[Batch], T], add: Callable[[T, T], T] = operator.add) -> T:
-        """Add what a function makes of each batch, in the order of the rows."""
+        """Sum the results of a function over the batches, in the order of the rows."""
         if self.rows is not None:
             return function(Batch(self.rows))
         return reduce(add, map(function, regrouped(self.batches())))
@@ -154,7 +154,7 @@ class Source:
         """Return the same dataset with all rows in memory."""
         if self.rows is not None:
             return self
-        # An iterator may fill the same buffer again for its next batch.
+        # An iterator may reuse its buffer for the next batch.
         rows = stacked([batch.rows if self.again else copied(batch.rows) for batch in self.batches()])
         return InMemory(rows, self.name, self.keys)._beside(self)
 
@@ -176,13 +176,13 @@ class Source:
         return {name: np.ravel(column).astype(object) for name, column in rows.items()}
 
     def named(self, name: str) -> Self:
-        """Return the same dataset under the name that messages use."""
+        """Return the same dataset under another name for messages."""
         other = copy(self)
         other.name = name
         return other
 
     def take(self, numbers: npt.ArrayLike) -> Rows:
-        """Return some rows by their numbers, in the order of the numbers; they are looked up where the batches are."""
+        """Return some rows by number, in the order of the numbers. They are looked up where the batches are."""
         numbers = np.asarray(numbers, dtype=np.intp)
         if self.rows is not None:
             return take(self.rows, numbers)
@@ -197,7 +197,7 @@ class Source:
         return found if self.rows is None else found.loaded()
 
     def first_row(self) -> Rows:
-        """Return the first row; it stays to be read."""
+        """Return the first row, without removing it from an iterator."""
         return row_slice(next(iter(self.batches())).rows, 0, 1)
 
     def __repr__(self) -> str:
@@ -230,14 +230,14 @@ class Stream(Source):
             raise InvalidValueError(f"{name} gave no batch, but a minimum of 1 is required", advice=advice)
         self.keys = keys_of(first)
         self.columns = column_names(self.keys, name)
-        # The first batch of an iterator is looked at, and stays to be read.
+        # The first batch of an iterator is inspected, and kept for the first pass.
         self._head = as_rows(first, f"batch 1 of {name}", keys=self.keys, min_rows=0)
         self.width, self.place = int(self._head.shape[1]), place(self._head)
         self.n_rows = len(given) if self.again else None
         self._given: Any = given if self.again else chain([first], given)
 
     def first_row(self) -> Rows:
-        """Return the first row; it stays to be read."""
+        """Return the first row, without removing it from an iterator."""
         return row_slice(self._head, 0, 1)
 
     def _read(self) -> Iterator[Batch]:
@@ -252,7 +252,7 @@ class Stream(Source):
 
 
 class Mapped(Source):
-    """A source whose batches go through a function of their rows, where the batches are."""
+    """A source whose batches are changed by a function, where the batches are."""
 
     def __init__(
         self, host: Source, function: Callable[[Rows], Rows], keys: list[Any] | None, width: int | None = None
@@ -268,7 +268,7 @@ class Mapped(Source):
         return map(self._change, self.host.batches())
 
     def map_reduce(self, function: Callable[[Batch], T], add: Callable[[T, T], T] = operator.add) -> T:
-        """Add what a function makes of each changed batch, in the way of the host."""
+        """Sum the results of a function over changed batches, in the way of the underlying source."""
         add = partial(add_known, add)
         size = max(3 * BLOCK_BYTES // (8 * max(self.width or 1, 1)), 1)
         found: T = self.host.map_reduce(partial(_of_changed, self._change, function, add, size), add)
@@ -299,7 +299,7 @@ def _picked(chosen: npt.NDArray[np.bool_], batch: Batch) -> Batch:
 
 
 def _taken(numbers: npt.NDArray[np.intp], batch: Batch) -> list[Rows]:
-    """Return the rows of a batch whose numbers, which are sorted, are wanted."""
+    """Return the rows of a batch whose numbers are in a sorted list."""
     first, last = np.searchsorted(numbers, (batch.start, batch.start + batch.n_rows))
     return [take(batch.rows, numbers[first:last] - batch.start)]
 
@@ -311,7 +311,7 @@ def _of_changed(
     size: int,
     batch: Batch,
 ) -> Any:
-    """Add what a function makes of a changed batch, some rows at a time: changed rows may be much wider."""
+    """Sum the results of a function over a changed batch, in pieces, because changed rows may be much wider."""
     total = None
     for start in range(0, max(batch.n_rows, 1), size):
         changed = change(Batch(row_slice(batch.rows, start, start + size), batch.start + start))
@@ -320,7 +320,7 @@ def _of_changed(
 
 
 def add_known(add: Callable[[Any, Any], Any], first: Any, second: Any) -> Any:
-    """Add two sums of which either may be missing, because a batch had no rows."""
+    """Add two sums; None stands for a batch without rows."""
     return second if first is None else first if second is None else add(first, second)
 
 
@@ -333,14 +333,14 @@ def checked_part(data: Any, name: str, keys: list[Any] | None, width: int, refer
 
 
 def regrouped(batches: Iterable[Batch]) -> Iterator[Batch]:
-    """Join small batches until there are enough rows for a product to be worth its merge."""
+    """Join small batches until a product takes longer than its merge."""
     held: list[Batch] = []
     n_held = 0
     for batch in batches:
         n_held += batch.n_rows
         width = max(batch.rows.shape[1], 1)
         if n_held < max(width, BLOCK_BYTES // (8 * width)):
-            # A producer may fill the same buffer again for the next batch.
+            # A copy, because a producer may reuse its buffer for the next batch.
             held.append(Batch(copied(batch.rows), batch.start))
             continue
         yield Batch(stacked([*(part.rows for part in held), batch.rows]), held[0].start if held else batch.start)

@@ -17,9 +17,9 @@ from standout._arrays import Array, Rows, all_finite, is_sparse
 from standout._messages import InvalidTypeError, InvalidValueError, listed, short
 from standout._xp import detached, device, is_on_host, is_sparse_tensor, looks_foreign, namespace, place, to_host
 
-# Every whole number up to this one is a double.
+# All whole numbers up to this one are exact in double precision.
 LARGEST_INTEGER = 2**53
-# Objects that users have in their hands and that are not tables, by the name of their type.
+# Objects that users may pass by mistake, by the name of their type.
 _FILE = "Open the file: standout.scan(path) reads it in batches, standout.read_table(path) at once."
 _MNE = "Use standout.mne.Contrast, or give a table with a row per sample and a column per channel."
 NO_TABLES = {
@@ -36,7 +36,7 @@ RESHAPE = (
 
 
 def as_rows(data: Any, name: str, *, keys: list[Any] | None = None, finite: bool = True, min_rows: int = 1) -> Rows:
-    """Return data of any kind in the one form, without a copy if possible, and refuse all that is not a table.
+    """Return data of any kind in this form, without a copy if possible; refuse data that are not a table.
 
     `keys` are the column names of a frame.
     """
@@ -67,7 +67,7 @@ def as_rows(data: Any, name: str, *, keys: list[Any] | None = None, finite: bool
 
 
 def not_finite(rows: Rows) -> tuple[npt.NDArray[np.intp], Array]:
-    """Return row and column of each NaN or infinity, in the order of the rows, and these values."""
+    """Return the row, the column and the value of each NaN or infinity, in the order of the rows."""
     if is_sparse(rows):
         entries = rows.tocoo()
         bad = ~np.isfinite(entries.data)
@@ -100,7 +100,7 @@ def column_names(keys: list[Any] | None, name: str) -> tuple[str, ...] | None:
 
 
 def reject_unknown(column: Any, known: list[Any], where: str, parameter: str) -> NoReturn:
-    """Raise the error for a column that is not there, and name one that may be meant."""
+    """Raise the error for an unknown column, and suggest a similar name."""
     close = get_close_matches(str(column), map(str, known), n=1)
     advice = f"Is {short(close[0])!r} meant?" if close else "Choose among these."
     problem = f"is not a column of {where}, which has {listed('column', known) if known else 'no named columns'}"
@@ -108,7 +108,7 @@ def reject_unknown(column: Any, known: list[Any], where: str, parameter: str) ->
 
 
 def is_dispatched(data: Any) -> bool:
-    """Tell whether the data are an array of another library that is worked on by that library."""
+    """Return whether the data are an array that its own library can process."""
     if not looks_foreign(data):
         return False
     if is_sparse_tensor(data):
@@ -125,7 +125,7 @@ def is_dispatched(data: Any) -> bool:
 
 
 def _converted(data: Any, name: str, keys: list[Any] | None) -> Rows:
-    """Convert data that are not in the one form yet; raise ValueError or TypeError with the reason if that fails."""
+    """Convert data to this form; raise ValueError or TypeError with the reason if that fails."""
     for kind in NO_TABLES.keys() & {kind.__name__ for kind in type(data).__mro__}:
         raise InvalidTypeError(f"{name} is a {type(data).__name__}, which is not a table", advice=NO_TABLES[kind])
     if is_sparse(data):
@@ -139,7 +139,7 @@ def _converted(data: Any, name: str, keys: list[Any] | None) -> Rows:
         raise ValueError(f"there are masked entries, the first at {first}")
     values = np.asarray(data)
     if isinstance(data, list | tuple) and values.dtype.kind == "f" and np.any(np.abs(values) >= LARGEST_INTEGER):
-        # NumPy rounds whole numbers that stand beside decimals.
+        # NumPy rounds whole numbers in an array with decimals.
         values = np.asarray(data, dtype=object)
     return floats(values)
 
@@ -209,7 +209,7 @@ def word(value: Any) -> str:
 
 
 def on_host(given: Any) -> Any:
-    """Copy an array of another library to the host; return all else as it is."""
+    """Copy an array of another library to the host; return other objects unchanged."""
     return to_host(given) if looks_foreign(given) else given
 
 
@@ -267,7 +267,7 @@ def _foreign_rows(rows: Any) -> Rows:
 
 
 def _frame_rows(data: Any, keys: list[Any], name: str) -> Array:
-    """Convert a frame of pandas, polars or Arrow, and name all columns that have no numbers."""
+    """Convert a frame of pandas, polars or Arrow; an error names all columns that are not numeric."""
     if hasattr(data, "iloc"):
         dtypes = set(data.dtypes)
         if len(dtypes) == 1 and isinstance(next(iter(dtypes)), np.dtype) and next(iter(dtypes)).kind in "fbiu":
@@ -329,7 +329,7 @@ def _arrow_numbers(column: Any) -> Array:
 
 
 def arrow_kind(kind: Any) -> str:
-    """Return what a column of a type of Arrow holds: numbers, dates or times, text, or something else."""
+    """Return the kind of a column by its Arrow type: numbers, dates or times, text, or other."""
     import pyarrow.types as types
 
     kind = kind.value_type if types.is_dictionary(kind) else kind

@@ -1,4 +1,4 @@
-"""What is made from rows: changes, blocks of time, rows within subjects; rows after steps, on a device, of Dask."""
+"""Functions of rows: differences, blocks of time, rows within subjects; sources after steps, on a device, of Dask."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from standout.sources._form import as_rows, as_words, column_names, keys_of
 def differences(before: Any, after: Any) -> Float:
     """What has changed in each subject between two measurements?
 
-    Row i of both tables is the same subject. Whatever a subject has in both measurements cancels. Differences are
-    divided by √2, so that differences of replicates have the variance of a row about its subject.
+    Row i of both tables is the same subject. Properties of a subject that are in both measurements cancel. Differences
+    are divided by √2, so that differences of replicates have the variance of a row about its subject.
 
     For a before/after design use these differences as the target, and those of two measurements of the same state as
     the background.
@@ -55,7 +55,7 @@ def differences(before: Any, after: Any) -> Float:
 def blocks(n_rows: int, length: int, name: str) -> npt.NDArray[np.str_]:
     """Which rows of a recording belong together?
 
-    Neighbouring rows of a time series are alike. Blocks of them are used as `groups`, so that folds and permutations
+    Neighbouring rows of a time series are similar. Blocks of them are used as `groups`, so that folds and permutations
     keep neighbours together. The last block may have up to half as many rows more.
 
     Parameters
@@ -85,9 +85,9 @@ def blocks(n_rows: int, length: int, name: str) -> npt.NDArray[np.str_]:
 
 
 def within(X: Any, groups: Any) -> Float:
-    """What varies inside of subjects, apart from how they differ?
+    """What varies within subjects, apart from differences between them?
 
-    Return the rows less the mean of their subject. They are scaled by √(n / (n - k)) for n rows of k subjects, so that
+    Return the rows minus the mean of their subject. They are scaled by √(n / (n - k)) for n rows of k subjects, so that
     their variance is that of rows about their subject's true mean.
 
     Parameters
@@ -132,7 +132,7 @@ def transformed(source: Source, steps: Sequence[Any]) -> Source:
 
     The transformers must work row by row.
     """
-    # Settings of scikit-learn belong to a thread.
+    # Settings of scikit-learn hold for one thread only.
     change = partial(_after_steps, list(steps), source.keys if source.columns else None, get_config())
     made = change(source.first_row())
     name = f"{source.name} after the steps before the last"
@@ -140,7 +140,7 @@ def transformed(source: Source, steps: Sequence[Any]) -> Source:
 
 
 def _after_steps(steps: Sequence[Any], columns: list[Any] | None, settings: dict[str, Any], rows: Rows) -> Any:
-    """Return what fitted steps make of rows, given as a frame if the columns have names."""
+    """Apply fitted steps to rows, as a frame if the columns have names."""
     data: Any = copied(rows)
     named = columns is not None and hasattr(steps[0], "feature_names_in_")
     if named and not is_sparse(rows) and not is_foreign(rows):
@@ -162,9 +162,9 @@ def _checked_steps(change: Callable[[Rows], Any], name: str, rows: Rows) -> Rows
 
 # --- devices ----------------------------------------------------------------------------------------------------------
 
-# How many sums of Dask are added in one task. With more, fewer half-way sums travel, and a task holds more at a time.
+# How many sums of Dask are added in one task. With more, fewer partial sums are sent, and a task needs more memory.
 FAN_IN = 8
-# What a device gets at a time. Smaller batches would leave it waiting for the calls, larger ones take memory.
+# Size of a batch for a device. With smaller batches it would wait for calls; larger ones need more memory.
 BATCH_BYTES = 256 * 2**20
 T = TypeVar("T")
 
@@ -187,7 +187,7 @@ class OnDevice(Mapped):
             start += rows.shape[0]
 
     def map_reduce(self, function: Callable[[Batch], T], add: Callable[[T, T], T] = operator.add) -> T:
-        """Add what a function makes of each batch, without waiting for each if the function can sum all batches."""
+        """Sum the results of a function over the batches, without waiting for each if the function sums them."""
         over_batches = getattr(function, "over_batches", None)
         found: T | None = over_batches(self.batches()) if over_batches is not None and self.again else None
         return Source.map_reduce(self, function, add) if found is None else found
@@ -205,8 +205,8 @@ class OnDevice(Mapped):
 def on_device(X: Any, device: Any, *, library: str = "torch", batch_rows: int | None = None) -> OnDevice:
     """How do I fit data on a GPU that do not fit into its memory?
 
-    The batches of the dataset are copied to the device and worked on there. On a CUDA device of PyTorch the next batch
-    is sent while the present one is multiplied. The fitted attributes are on the device.
+    The batches of the dataset are copied to the device and processed there. On a CUDA device of PyTorch the next batch
+    is sent while the present one is multiplied. Fitted attributes are arrays on the device.
 
     Parameters
     ----------
@@ -251,14 +251,14 @@ def _opened_device(library: Any, device: Any) -> tuple[Any, Any]:
         raise ImportError(f"library={library!r} cannot be imported: {error}. Install it, or use another.") from None
     try:
         return xp, xp.asarray(np.zeros((0, 1)), device=device)
-    except Exception as error:  # every library has other exceptions for this
+    except Exception as error:  # the type of the exception depends on the library
         reason = (str(error) or type(error).__name__).splitlines()[0]
         problem = f"cannot be used by {library}: {reason}"
         raise InvalidValueError(problem, parameter="device", value=device, advice="Give another device.") from None
 
 
 def overlapped_copies(batches: Iterator[Array], device: Any) -> Iterator[Any]:
-    """Copy each batch to a CUDA device of PyTorch while the one before it is worked on.
+    """Copy each batch to a CUDA device of PyTorch while the previous one is processed.
 
     A separate thread copies a batch into page-locked memory, which PyTorch keeps and uses again, and starts the
     transfer on a separate stream. The caller's stream waits for the arrival, and no thread does.
@@ -284,7 +284,7 @@ def overlapped_copies(batches: Iterator[Array], device: Any) -> Iterator[Any]:
             rows, arrival = sent
             current = torch.cuda.current_stream(device)
             current.wait_event(arrival)
-            # The memory is from another stream: it must not be given away while this one works on it.
+            # The memory is from another stream, and must not be reused while this stream works on it.
             rows.record_stream(current)
             yield rows
 
@@ -309,7 +309,7 @@ class DaskBlocks(Source):
             if np.isnan(data.shape[1]):
                 advice = "Call its compute_chunk_sizes() first."
                 raise InvalidValueError(f"{name} is a Dask array with an unknown number of columns", advice=advice)
-            # A block must have whole rows.
+            # A block must have all columns.
             data = data.rechunk({1: -1}) if len(data.chunks[1]) > 1 else data
             self.width, self.keys = int(data.shape[1]), keys
             self.n_rows = None if np.isnan(data.shape[0]) else int(data.shape[0])
@@ -328,7 +328,7 @@ class DaskBlocks(Source):
 
     @cached_property
     def _blocks(self) -> list[Any]:
-        """Promises of the blocks. They are made once: Dask may join files when it optimises."""
+        """Delayed blocks. They are made once: Dask may join files when it optimises."""
         return list(np.ravel(self.data.to_delayed()))
 
     @property
@@ -343,14 +343,14 @@ class DaskBlocks(Source):
             start += rows.shape[0]
 
     def map_reduce(self, function: Callable[[Batch], T], add: Callable[[T, T], T] = operator.add) -> T:
-        """Add what a function makes of each block, in a tree whose order does not depend on the scheduler."""
+        """Sum the results of a function over the blocks, in a tree whose order does not depend on the scheduler."""
         dask = import_module("dask")
         known = hasattr(self.data, "chunks") and not np.isnan(self.data.shape[0])
         counts = self.data.chunks[0] if known else dask.compute(*(dask.delayed(len)(block) for block in self._blocks))
         starts = np.cumsum([0, *counts]).tolist()
         self.n_rows = starts[-1]
         self._check_beside(starts[-1])
-        # Delayed, a large function is sent once and not with every block.
+        # If it is delayed, a large function is sent once, and not with every block.
         shared = dask.delayed(partial(_sum_of_block, self._check, function), pure=False, traverse=False)
         sums = [shared(block, number, starts[number]) for number, block in enumerate(self._blocks)]
         while len(sums) > 1:
@@ -362,7 +362,7 @@ class DaskBlocks(Source):
         return total
 
     def lazily(self, function: Callable[[Rows], Any], width: int) -> Any:
-        """Return a Dask array of what a function makes of the rows of each block; nothing is computed."""
+        """Return a lazy Dask array of the results of a function for the rows of each block."""
         data = self.data if hasattr(self.data, "rechunk") else self.data.to_dask_array()
         call = partial(_rows_of_block, self._check, function)
         return data.map_blocks(call, dtype=np.float64, chunks=(data.chunks[0], (width,)), meta=np.empty((0, width)))

@@ -1,4 +1,4 @@
-"""The one way in for the datasets of a fit: everything about them is checked here, once."""
+"""All datasets of a fit are opened here, and everything about them is checked once."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def open_dataset(data: Dataset, name: str = "the data", *, columns: Sequence[str
     ----------
     data : array, frame, sparse array, Dask array or frame, iterator of batches, or Source
     name : str
-        What messages call it.
+        Its name in messages.
     columns : sequence of str, optional
         The columns to use, in this order, if the data have names. Other columns are left out.
 
@@ -195,7 +195,7 @@ def as_backgrounds(background: Any, target: Any = None) -> list[Any]:
 
 
 def _reject_table(y: Any) -> None:
-    """Refuse a second table in the place of y: the background is meant."""
+    """Refuse a second table in place of y, which is probably a background."""
     shape: Any = getattr(y, "shape", ())
     if isinstance(y, Source | Iterator) or (len(shape) == 2 and shape[1] != 1):
         advice = "Pass the background by its name: fit(X, background=...). Labels of rows need `target_label`."
@@ -227,7 +227,7 @@ def for_each(own: Any, others: Any, parameter: str, n_datasets: int) -> list[tup
 
 
 def _names(given: Any, parameter: str) -> list[str]:
-    """Return the names of columns, if that is what is given."""
+    """Return the names of columns if the values are such names."""
     several = [given] if isinstance(given, str) else given
     is_list = isinstance(several, list | tuple) and (parameter in ("adjust", "covariates") or several is not given)
     return list(several) if is_list and all(isinstance(name, str) for name in several) else []
@@ -322,7 +322,7 @@ def _code_covariates(datasets: list[Source]) -> None:
             if bad.any():
                 problem = f"has no value of {key!r} for row {int(np.argmax(bad))} of {data.name}"
                 raise InvalidValueError(problem, parameter="adjust", advice="Fill it in, or leave such rows out.")
-        # About a common middle, at which means of datasets are compared (``center="background"``).
+        # Relative to one point for all datasets, because means are compared (``center="background"``).
         coded.append(numbers - numbers.mean(axis=0))
     for data, part in zip(datasets, np.split(np.column_stack(coded), ends), strict=True):
         if 2 * part.shape[1] > len(part):
@@ -339,7 +339,7 @@ def _numbers(values: npt.NDArray[Any]) -> Float:
 
 
 def _number_subjects(datasets: list[Source]) -> None:
-    """Number the subjects of all datasets together: a subject that is in two of them has one number."""
+    """Number the subjects of all datasets together: a subject in two datasets has one number."""
     words = [np.asarray(data.subjects) for data in datasets]
     names, codes = np.unique(np.concatenate(words), return_inverse=True)
     if len(codes) == len(names):
@@ -357,7 +357,7 @@ def _number_subjects(datasets: list[Source]) -> None:
 
 
 def as_labels(given: Any, n_rows: int | None, name: str = "X", parameter: str = "y") -> npt.NDArray[Any]:
-    """Check labels of rows: one each, none missing, all of one sort."""
+    """Check labels of rows: one for each row, none missing, all of one type."""
     values = per_row(given, n_rows, name, parameter)
     if any(is_missing(value) and value != "" for value in values.tolist()):
         problem = "has missing values, but every row needs a label"

@@ -24,7 +24,7 @@
     const text = size >= 1e5 || (size > 0 && size < 1e-3) ? value.toExponential(1) : String(Number(value.toPrecision(digits)));
     return text.replace("-", "\u2212");
   };
-  // As the headline writes it.
+  // The same format as in the headline.
   const number = (value) => Math.abs(value) >= 1e6 || Math.abs(value) < 1e-4 ? brief(value) : Math.abs(value) >= 100 ? Math.round(value).toLocaleString("en") : value.toPrecision(3);
   const rows = (count) => `${count.toLocaleString("en")} row${count === 1 ? "" : "s"}`;
   const option = (value, text) => make("option", { value, textContent: text });
@@ -48,7 +48,7 @@
       return { problem: String(error) };
     }
   };
-  // The newest step wins: what an older one still has to say is dropped.
+  // The newest step wins: replies to older steps are dropped.
   let newest = 0;
   const step = async (message) => {
     const own = newest += 1;
@@ -66,7 +66,7 @@
     }
     if (own === newest) { document.body.classList.remove("waiting", "preview"); document.body.dataset.answered = String(answered += 1); }
   };
-  // One preview at a time is on its way; the next one is the newest when its answer is there.
+  // One preview at a time: after its answer, the newest value is sent.
   let previewing = false, nextPreview = null;
   const preview = async (value) => {
     if (previewing) { nextPreview = value; return; }
@@ -78,12 +78,12 @@
   };
   const show = (reply) => {
     if (reply.state) showState(reply.state);
-    // The headline of the last answer would stand beside numbers of this one until its own is there.
+    // Clear the headline of the last answer until the new one arrives.
     if (reply.answer && byId("asked").textContent) byId("headline").textContent = byId("asked").textContent;
     if (reply.answer) showAnswer(reply.answer);
     if (reply.points) showPoints(reply.points);
     if (!("ready" in document.body.dataset)) {
-      // Of a long list, show first what is chosen.
+      // In a long list, chosen entries come first.
       const chosen = document.querySelector("#values tr.target, #values tr.background"), list = byId("values").parentElement;
       if (chosen) list.scrollTop = Math.max(chosen.offsetTop - 60, 0);
     }

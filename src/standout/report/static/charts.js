@@ -14,7 +14,7 @@ const charts = (() => {
   };
   const middle = (x, y, text) => svg("text", { x, y, "text-anchor": "middle" }, text);
 
-  // Places across: on the logit scale for shrinkage, on the log scale for α and ε.
+  // Horizontal positions: logit scale for shrinkage, log scale for α and ε.
   const across = ({ parameter, values }) => {
     const least = Math.min(...[...values, ...(parameter === "shrinkage" ? values.map((value) => 1 - value) : [])].filter((value) => value > 0));
     const scaled = (value) => {
@@ -60,7 +60,7 @@ const charts = (() => {
     return chart;
   };
 
-  // Histograms of numbers of several datasets, drawn to the same area: the first is filled, the others are lines.
+  // Histograms of several datasets with the same area: the first is filled, the others are lines.
   const spread = (parts) => {
     const every = Float64Array.from(parts.flatMap((part) => [...part])).sort();
     const at = (share) => every[Math.round(share * (every.length - 1))];

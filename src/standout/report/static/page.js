@@ -58,11 +58,11 @@
       canvas.addEventListener("pointerdown", (event) => this.point(event));
       canvas.addEventListener("pointerleave", () => light(null));
       scatters.push(this);
-      // For tests and for whoever looks at the page with the tools of the browser.
+      // For tests and the developer tools of the browser.
       canvas.scatter = this;
     }
 
-    // columns: for each dataset, its x and its y.
+    // columns: x and y for each dataset.
     show(columns) {
       this.columns = columns;
       this.ranges = [0, 1].map((axis) => limits(columns.map((part) => part[axis])));
@@ -162,7 +162,7 @@
       parts.forEach((part, number) => part.rows.forEach((_, row) => {
         if (hidden.has(keyOf(number, row))) return;
         const [x, y] = this.place(number, row);
-        // Of two near points the target's is meant.
+        // If two points are near, the point of the target is chosen.
         const distance = (x - event.clientX + at.left) ** 2 + (y - event.clientY + at.top) ** 2 + 9 * number;
         if (distance < least) [nearest, least] = [[number, row], distance];
       }));
@@ -224,7 +224,7 @@
   addEventListener("scroll", () => { if (!bubble.hidden) light(null); }, { passive: true });
 
   // --- what is drawn -------------------------------------------------------------------------------------------------
-  // With one component, points are spread over the height by their number.
+  // With one component, points are spread over the height by row number.
   const spread = (part, number) => part.rows.map((_, row) => -number + 0.7 * ((row * 0.618034) % 1));
   const plane = (x, y) => parts.map((part, number) => [part.scores[x], y < drawn.n_components ? part.scores[y] : spread(part, number)]);
   const named = (x, y) => [`component ${x + 1}`, y < drawn.n_components ? `component ${y + 1}` : ""];
