@@ -62,7 +62,19 @@ def rows_kept(model):
 
 @pytest.mark.parametrize(
     "given",
-    [{}, {"scale": "pooled"}, {"center": "background"}, {"n_columns": 3}, {"background_weights": [1, 3]}, {"cv": 3}],
+    [
+        {},
+        {"scale": "pooled"},
+        {"center": "background"},
+        {"n_columns": 3},
+        {"background_weights": [1, 3]},
+        {"cv": 3},
+        {"n_columns": "auto"},
+        {"background_weights": "worst-case"},
+        {"n_components": None, "scale": "background", "center": "background"},
+        {"solver": "iterative", "random_state": 3},
+        {"cv": None},
+    ],
     ids=str,
 )
 @pytest.mark.parametrize("kind", LINEAR)
@@ -76,10 +88,31 @@ def test_batches_equal_one_fit(data, kind, given):
     model.partial_fit(background=[Y[30:31], Z])
     model.partial_fit(X[50:], background=[Y[31:], None])
     assert_same_model(model, whole)
+    if model.cv is None:
+        assert model.held_out_ is None
+        return
     for one, other in zip(
         model.held_out_scores(X, background=[Y, Z]), whole.held_out_scores(X, background=[Y, Z]), strict=True
     ):
         np.testing.assert_allclose(one, other, atol=1e-9)
+
+
+@pytest.mark.parametrize("given", [{"smooth": "chain"}, {"shrinkage": "ledoit-wolf"}, {"shrinkage": 0.3}], ids=str)
+def test_batches_equal_one_fit_with_options_of_ratios(data, given):
+    X, Y, _ = data
+    whole, model = DiscriminativePCA(**given).fit(X, background=Y), DiscriminativePCA(**given)
+    for start in range(0, 123, 41):
+        model.partial_fit(X[start : start + 41], background=Y[start : start + 41])
+    for name in (
+        "ratio_",
+        "ratio_error_",
+        "eigenvalues_",
+        "components_",
+        "shrinkage_",
+        "spread_error_",
+        "shift_error_",
+    ):
+        np.testing.assert_allclose(getattr(model, name), getattr(whole, name), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("form", ["array", "sparse", "frame", "iterator", "dask", "float32"])

@@ -1,6 +1,6 @@
 """Permutation tests and bootstrap: statistics and p-values by hand, levels by simulation, units, errors."""
 
-from itertools import combinations
+from itertools import combinations, permutations
 from math import comb
 
 import numpy as np
@@ -132,6 +132,54 @@ def test_every_relabeling_is_made_once_if_there_are_few(rng):
     assert test.statistics[0] == pytest.approx(expected[0], abs=1e-9)
     np.testing.assert_allclose(np.sort(test.draws[0]), np.sort(expected[1:]), atol=1e-9)
     assert test.p_values[0] == np.mean(np.array(expected) >= expected[0] - 1e-9)
+
+
+@pytest.mark.parametrize("kind", ["shrinkage", "few rows", "alpha"])
+def test_a_chosen_value_is_allowed_for_by_the_largest_of_several(rng, kind):
+    """All relabelings of 3 + 3 subjects, at the representatives of the path, in standard deviations of them all."""
+    n, d = (2, 8) if kind == "few rows" else (5, 3)
+    X, groups = subjects_of(rng, 3, n, d)
+    Y, others = subjects_of(rng, 3, n, d, first=3)
+    X[:, 0] *= 2.0
+    model = (ContrastivePCA if kind == "alpha" else DiscriminativePCA)(1, center="background")
+    given = {"groups": groups, "background_groups": others}
+    test = permutation_test(model.fit(X, background=Y, **given), X, background=Y, **given)
+    rows = np.concatenate([X, Y]).reshape(6, n, d)
+    expected = []
+    for chosen in combinations(range(6), 3):
+        target, back = (rows[[k for k in range(6) if (k in chosen) == own]].reshape(-1, d) for own in (True, False))
+        A = (target - back.mean(axis=0)).T @ (target - back.mean(axis=0)) / len(target)
+        B = np.cov(back.T, bias=True)
+        if kind == "alpha":
+            unit = np.trace(np.cov(target.T, bias=True)) / np.trace(B)
+            every = [np.linalg.eigvalsh(A - unit * value * B)[-1] for value in (1.0, 4.0, 15.0, 60.0)]
+        else:
+            shares = (0.03, 0.5) if kind == "few rows" else (1e-9, 0.01, 0.1, 0.7)
+            every = np.exp([log_ratio(target, back, share, back.mean(axis=0)) for share in shares])
+        expected.append(every if kind == "alpha" else np.log(every))
+    z = np.array(expected)
+    z = ((z - z.mean(axis=0)) / z.std(axis=0)).max(axis=1)
+    assert test.n_draws == (19,)
+    assert test.statistics[0] == pytest.approx(z[0], abs=1e-6)
+    np.testing.assert_allclose(np.sort(test.draws[0]), np.sort(z[1:]), atol=1e-6)
+
+
+def test_draws_of_weighted_rows_are_relabelings_with_the_weights_at_their_places(rng):
+    X, Y = two(rng, 3, 3, 2)
+    weights = {"sample_weight": np.array([1.0, 2.0, 5.0]), "background_sample_weight": np.array([3.0, 1.0, 4.0])}
+    model = DiscriminativePCA(1, shrinkage=0.3, center="background", cv=None).fit(X, background=Y, **weights)
+    test = permutation_test(model, X, background=Y, n_draws=60, level=0.5, **weights)
+    w, v = (own / own.mean() for own in weights.values())
+    possible = []
+    for order in permutations(range(6)):
+        rows = np.concatenate([X, Y])[list(order)]
+        step = rows[:3] - np.average(rows[3:], axis=0, weights=v)
+        A, B = (w[:, None] * step).T @ step / w.sum(), np.cov(rows[3:].T, aweights=v, bias=True)
+        possible.append(linalg.eigvalsh(A, 0.7 * B + 0.3 * np.trace(B) / 2 * np.eye(2))[-1])
+    assert test.statistics[0] == pytest.approx(np.log(possible[0]), abs=1e-9)
+    away = np.abs(test.draws[0][:, None] - np.log(possible)).min(axis=1)
+    np.testing.assert_allclose(away, 0.0, atol=1e-8)
+    assert len(np.unique(test.draws[0].round(8))) > 10
 
 
 def test_subjects_of_both_datasets_are_swapped_within_themselves(rng):
@@ -493,6 +541,42 @@ def test_left_out_ratios_are_those_of_the_rows_that_were_not_drawn(rng):
     left = [part[own == 0] @ u for part, own in ((X, counts[:40]), (Y, counts[40:]))]
     assert ratio[0] == pytest.approx(left[0].var(ddof=1) / left[1].var(ddof=1))
     np.testing.assert_allclose(np.abs(correlations[0]), np.abs(again.correlations_[0]), atol=1e-9)
+
+
+@pytest.mark.parametrize("center", ["own", "background"])
+def test_a_bootstrap_is_its_definition_written_out(rng, center):
+    """Ratios of the rows that were not drawn, angles of scores in the whole target, quantiles of both."""
+    X, Y = two(rng, 40, 50, 4, 1.5, 2)
+    X[:, 0] *= 1.5
+    Z = rng.normal(size=(30, 4))
+    shares = np.array([0.25, 0.75])
+    given = {"shrinkage": 0.2, "background_weights": shares, "center": center, "cv": None}
+    model = DiscriminativePCA(2, **given).fit(X, background=[Y, Z])
+    found = bootstrap(model, X, background=[Y, Z], n_draws=12, level=0.8)
+    refit = _Refit.of(open_datasets(X, [Y, Z]), model.problem_, np.random.default_rng([0, 1]))
+    # The draws are the same; the rows of the deck are in an order of their own.
+    rows = refit.deck.numbers(refit.deck.plan.parts[0])
+    C = np.cov(X.T, bias=True)
+    for draw, times in enumerate(refit.deck.plan.times(np.random.default_rng([0, 2]), 12)):
+        counts = np.empty(120)
+        counts[rows] = times
+        parts = list(zip((X, Y, Z), np.split(counts.astype(int), [40, 90]), strict=True))
+        drawn = [np.repeat(part, own, axis=0) for part, own in parts]
+        U = DiscriminativePCA(2, **given).fit(drawn[0], background=drawn[1:]).components_.T
+        both = model.components_ @ C @ U
+        both /= np.sqrt(np.outer(np.diag(model.components_ @ C @ model.components_.T), np.diag(U.T @ C @ U)))
+        order = np.abs(both).argmax(axis=1)
+        U, both = U[:, order], np.abs(both[np.arange(2), order])
+        left = [part[own == 0] for part, own in parts]
+        own, *others = (np.var(part @ U, axis=0, ddof=1) for part in left)
+        if center == "background":
+            own += ((left[0].mean(axis=0) - shares @ [part.mean(axis=0) for part in left[1:]]) @ U) ** 2
+        np.testing.assert_allclose(found.ratios[draw], own / (shares @ others), rtol=1e-8)
+        np.testing.assert_allclose(found.angle_draws[draw], np.degrees(np.arccos(both)), atol=1e-5)
+    np.testing.assert_allclose(found.angles, np.median(found.angle_draws, axis=0))
+    expected = np.exp(np.quantile(np.log(found.ratios), [0.1, 0.9], axis=0)).T
+    np.testing.assert_allclose(found.ratio_intervals, expected)
+    assert found.correlation_intervals.shape == (2, 4, 2)
 
 
 def test_subjects_of_both_datasets_are_drawn_together(rng):

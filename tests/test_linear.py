@@ -1,5 +1,7 @@
 """The linear methods against the paper's equations written out, their limits, and laws that options obey."""
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 from scipy import linalg, sparse
@@ -266,6 +268,125 @@ def test_values_of_the_path_start_without_shrinkage_only_for_many_rows(rng):
     np.testing.assert_allclose(path.values, ridges / (1 + ridges))
 
 
+# --- the whole fit, written out --------------------------------------------------------------------------------------
+
+
+def written_out(parts, weights, shares, d, center):
+    """Fit by the definitions: the path, the rule, the components, and their held-out ratio; everything in columns."""
+    n_folds, width = min(5, *(len(rows) // 2 for rows in parts)), parts[0].shape[1]
+    folds = [FoldPattern(n_folds).of(np.arange(len(rows))) for rows in parts]
+    ridges = np.geomspace(1e-2, 32.0, 13)
+    path = np.concatenate([[0.0], ridges / (1 + ridges)])[int(sum(map(len, parts[1:])) < 1.25 * width + 2) :]
+
+    def taken(fold, held):
+        kept = [(own == fold) == held for own in folds]
+        return [(rows[own], by[own]) for rows, by, own in zip(parts, weights, kept, strict=True)]
+
+    def mean_of(every):
+        return shares @ [np.average(rows, axis=0, weights=by) for rows, by in every[1:]]
+
+    def solved(every, share):
+        A, *others = (covariance(rows, by) for rows, by in every)
+        if center == "background":
+            step = np.average(every[0][0], axis=0, weights=every[0][1]) - mean_of(every)
+            A = A + np.outer(step, step)
+        return leading(A, sum(w * shrunken(C, share) for w, C in zip(shares, others, strict=True)), d)
+
+    def judged(fold, U):
+        """Mean squares, mean scores and weights of the held-out rows, and the step between the means."""
+        found, train, test = [], taken(fold, False), taken(fold, True)
+        for k, (rows, by) in enumerate(test):
+            moved = k == 0 and center == "background"
+            middle = mean_of(train) if moved else np.average(rows, axis=0, weights=by)
+            count = by.sum() ** 2 / np.sum(by**2)
+            scores = (rows - middle) @ U * (1.0 if moved else 1.0 / np.sqrt(1.0 - 1.0 / count))
+            found.append((np.average(scores**2, axis=0, weights=by), np.average(scores, axis=0, weights=by), by.sum()))
+        step = (np.average(test[0][0], axis=0, weights=test[0][1]) - mean_of(train)) @ U
+        return [np.array(part) for part in zip(*found, strict=True)], step
+
+    logs = np.empty((n_folds, len(path)))
+    for fold in range(n_folds):
+        for place, share in enumerate(path):
+            squares = judged(fold, solved(taken(fold, False), share)[1])[0][0]
+            logs[fold, place] = np.mean(np.log(squares[0] / (shares @ squares[1:])))
+    best, chosen = rule(logs.mean(axis=0))
+    errors = np.std(logs - logs[:, [best]], axis=0, ddof=1) / np.sqrt(n_folds)
+    whole = list(zip(parts, weights, strict=True))
+    values, U = solved(whole, path[chosen])
+    C = covariance(parts[0], weights[0])
+    every = []
+    for fold in range(n_folds):
+        V = solved(taken(fold, False), path[chosen])[1]
+        scale = np.sqrt(np.outer(np.diag(U.T @ C @ U), np.diag(V.T @ C @ V)))
+        both = U.T @ C @ V / scale
+        order = max(permutations(range(d)), key=lambda order: sum(np.abs(both[np.arange(d), order])))
+        every.append(judged(fold, V[:, order] * np.sign(both[np.arange(d), order])))
+    squares, means, totals = (np.array(part) for part in zip(*[held for held, _ in every], strict=True))
+    steps = np.array([step for _, step in every])
+
+    def pooled(kept):
+        share = totals[kept] / totals[kept].sum(axis=0)
+        square, mean = (np.einsum("fk,fkd->kd", share, part[kept]) for part in (squares, means))
+        spread = square - mean**2
+        against, apart = shares @ spread[1:], share[:, 0] @ steps[kept]
+        own = square[0] if center == "background" else spread[0]
+        return np.array([np.log(own / against), spread[0] / against, apart**2 / against]), np.sqrt(against)
+
+    found, unit = pooled(np.arange(n_folds))
+    without = np.array([pooled(np.delete(np.arange(n_folds), fold))[0] for fold in range(n_folds)])
+    jackknife = np.sqrt((n_folds - 1) * np.var(without, axis=0))
+    order = np.argsort(-found[0])
+    centre = mean_of(whole) if center == "background" else np.average(parts[0], axis=0, weights=weights[0])
+    return {
+        "path_values": path,
+        "log_ratios": logs.mean(axis=0),
+        "errors": errors,
+        "place": (best, chosen),
+        "eigenvalues_": values[order],
+        "components_": (U / unit).T[order],
+        "ratio_": np.exp(found[0])[order],
+        "ratio_error_": (np.exp(found[0]) * jackknife[0])[order],
+        "spread_": found[1][order],
+        "spread_error_": jackknife[1][order],
+        "shift_": found[2][order],
+        "shift_error_": jackknife[2][order],
+        "mean_": centre,
+        "order": order,
+    }
+
+
+@pytest.mark.filterwarnings("ignore:the means of target and background", NEARLY_PCA)
+@pytest.mark.parametrize("center", ["own", "background"])
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("shape", ["tall", "wide"])
+def test_a_default_fit_is_its_definition_written_out(shape, weighted, center):
+    """Choice, held-out ratio, jackknife, unit and order; wide rows have all directions of the plain problem."""
+    rng = np.random.default_rng(5)
+    counts, width = ((61, 47, 38), 5) if shape == "tall" else ((8, 7, 6), 34)
+    parts = [rng.normal(size=(n, width)) * np.linspace(1, 2, width) + 0.5 for n in counts]
+    parts[0] += 3 * rng.normal(size=(counts[0], 1)) * rng.normal(size=width)
+    parts[0][:, 1] += 1.0
+    weights = [rng.uniform(0.5, 2.0, n) if weighted else np.ones(n) for n in counts]
+    beside = {"sample_weight": weights[0], "background_sample_weight": weights[1:]} if weighted else {}
+    model = DiscriminativePCA(2, background_weights=[0.3, 0.7], center=center)
+    model.fit(parts[0], background=parts[1:], **beside)
+    expected = written_out(parts, weights, np.array([0.3, 0.7]), 2, center)
+    path, near = model.path_, {"rtol": 1e-7, "atol": 1e-9}
+    np.testing.assert_allclose(path.values, expected["path_values"])
+    np.testing.assert_allclose(path.log_ratios, expected["log_ratios"], **near)
+    np.testing.assert_allclose(path.errors, expected["errors"], **near)
+    assert (path.best, path.chosen) == expected["place"]
+    for name in (name for name in expected if name.endswith("_") and name != "components_"):
+        np.testing.assert_allclose(getattr(model, name), expected[name], **near, err_msg=name)
+    signs = np.sign(np.sum(model.components_ * expected["components_"], axis=1, keepdims=True))
+    np.testing.assert_allclose(model.components_, signs * expected["components_"], **near)
+    # Scores of held-out rows about the means of the fit are where these rows are in a picture.
+    every = model.held_out_scores(parts[0], background=parts[1:])
+    for scores, rows, own in zip(every[1:], parts[1:], weights[1:], strict=True):
+        middle = (np.average(rows, axis=0, weights=own) - expected["mean_"]) @ model.components_.T
+        np.testing.assert_allclose(np.average(scores, axis=0, weights=own), middle, atol=1e-8)
+
+
 # --- options as laws -------------------------------------------------------------------------------------------------
 
 
@@ -388,6 +509,38 @@ def test_few_columns_are_a_fit_to_these_columns(data):
     np.testing.assert_allclose(
         every.components_, DiscriminativePCA(1, shrinkage=0.2, cv=None).fit(X, background=Y).components_, **EXACT
     )
+
+
+@pytest.mark.parametrize("kind", [DiscriminativePCA, ContrastivePCA])
+@pytest.mark.parametrize("wide", [False, True], ids=["tall", "wide"])
+@pytest.mark.parametrize("scaled", [False, True], ids=["plain", "scaled"])
+def test_columns_are_left_out_by_their_patterns_step_by_step(rng, kind, wide, scaled):
+    """A third goes each time: the columns with the smallest ``|B u| / √B_jj``, each by its best component."""
+    X, Y, Z = (rng.normal(size=(n, 60)) * np.geomspace(1, 9, 60) for n in ((14, 12, 9) if wide else (150, 140, 130)))
+    X[:, [3, 30]] += 6 * rng.normal(size=(len(X), 2))
+    given = {"shrinkage": 0.3} if kind is DiscriminativePCA else {"alpha": 1.5}
+    more = {"scale": "background"} if scaled else {}
+    model = kind(2, n_columns=7, background_weights=[0.25, 0.75], cv=None, **given, **more).fit(X, background=[Y, Z])
+    unit = np.sqrt(0.25 * Y.var(axis=0) + 0.75 * Z.var(axis=0)) if scaled else np.ones(60)
+    A, *others = (covariance(part / unit) for part in (X, Y, Z))
+    kept = np.arange(60)
+    while True:
+        within = np.ix_(kept, kept)
+        if kind is DiscriminativePCA:
+            B = sum(w * shrunken(C[within], 0.3) for w, C in zip((0.25, 0.75), others, strict=True))
+            values, vectors = leading(A[within], B, 2)
+        else:
+            B = np.eye(len(kept))
+            values, vectors = leading(A[within] - 1.5 * (0.25 * others[0] + 0.75 * others[1])[within], B, 2)
+        if len(kept) == 7:
+            break
+        shown = np.abs(B @ vectors) / np.sqrt(np.diag(B))[:, None]
+        ranks = np.argsort(np.argsort(-shown, axis=0), axis=0).min(axis=1)
+        order = np.lexsort((-shown.max(axis=1), ranks))
+        kept = np.sort(kept[order[: max(2 * len(kept) // 3, 7)]])
+    np.testing.assert_array_equal(model.columns_, kept)
+    np.testing.assert_allclose(model.eigenvalues_, values, rtol=1e-8)
+    assert_same_directions(model.components_[:, kept] * unit[kept], vectors.T, 1e-8)
 
 
 @pytest.mark.filterwarnings(NEARLY_PCA)

@@ -1,6 +1,7 @@
 """Moments: the laws of merging first, then every kind of input against one dense float64 reference."""
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,12 +14,14 @@ from sklearn.covariance import ledoit_wolf_shrinkage
 from array_libraries import library  # noqa: F401
 from standout.moments import (
     FoldPattern,
+    NormSums,
     RootMoments,
     RowMoments,
     ScatterMoments,
     gather,
     gather_keyed,
     ledoit_wolf,
+    own_shrinkage,
     project,
     span_of,
 )
@@ -120,6 +123,63 @@ def test_representations_merge_with_each_other(first, second, rng):
     assert_moments(both, X, rtol=1e-11)
     if norms:
         np.testing.assert_allclose(both.norms.quartic, gather(X, norms=True).norms.quartic)
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+def test_sums_of_norms_follow_a_change_of_the_origin(weighted, rng):
+    """All four sums about another point, from their definition; rows have the root of their weight as a factor."""
+    rows, shift, weights = rng.normal(size=(9, 4)) + 1.0, rng.normal(size=4), rng.uniform(0.5, 3.0, 9)
+    weights = weights if weighted else np.ones(9)
+
+    def sums(rows):
+        squares = np.sum(rows**2, axis=1)
+        cubic, quartic = weights**2 * squares @ rows, weights**2 @ squares**2
+        return NormSums(cubic, quartic, weights**2 @ rows, weights**2 @ squares)
+
+    given = rows * np.sqrt(weights)[:, None]
+    own, moved = NormSums.of(given, weights if weighted else None), sums(rows + shift)
+    spread = (weights[:, None] ** 2 * rows).T @ rows @ shift
+    found = own.shifted(shift, np.sum(weights**2), spread)
+    both = found.plus(own)
+    for name in ("cubic", "quartic", "linear", "quadratic"):
+        np.testing.assert_allclose(getattr(own, name), getattr(sums(rows), name))
+        np.testing.assert_allclose(getattr(found, name), getattr(moved, name))
+        np.testing.assert_allclose(getattr(both, name), getattr(moved, name) + getattr(own, name))
+        np.testing.assert_allclose(getattr(both.plus(own, -1.0), name), getattr(moved, name))
+
+
+@pytest.mark.parametrize("first", KINDS)
+@pytest.mark.parametrize("second", KINDS)
+def test_weighted_moments_merge_to_those_of_all_rows(first, second, rng):
+    X, weights = rng.normal(size=(40, 3)) * [1, 5, 0.2] + 4, rng.uniform(0.1, 3.0, 40)
+    parts = []
+    for kind, some in ((first, slice(0, 25)), (second, slice(25, 40))):
+        source = open_dataset(X[some], "the data")
+        source.weights = weights[some]
+        parts.append(gather(source, kind=kind, norms=True))
+    both = parts[0] + parts[1]
+    assert_moments(both, X, rtol=1e-11, weights=weights)
+    assert both.total_weight == pytest.approx(weights.sum())
+    assert both.effective_count == pytest.approx(weights.sum() ** 2 / np.sum(weights**2))
+    # One dataset with weights and one without.
+    mixed = parts[0] + gather(X[25:], kind=second)
+    assert_moments(mixed, X, rtol=1e-11, weights=np.append(weights[:25], np.ones(15)))
+    assert mixed.effective_count == pytest.approx((weights[:25].sum() + 15) ** 2 / (np.sum(weights[:25] ** 2) + 15))
+    if first == second == "scatter":
+        left = both.without(parts[1])
+        assert_moments(replace(left, count=25), X[:25], rtol=1e-10, weights=weights[:25])
+        assert left.effective_count == pytest.approx(parts[0].effective_count)
+
+
+@pytest.mark.parametrize(("count", "spreads"), [(30, [1, 2, 3, 9]), (3, [1, 1.2, 1.1, 1]), (20, [1, 1, 1, 1])])
+def test_shrinkage_without_fourth_powers_is_that_of_normal_rows(count, spreads):
+    """Equation 23 of Chen et al. (2010), with the trace as the unit; 1 if the covariance is a sphere."""
+    C = np.diag(np.square(spreads).astype(float))
+    square, trace, d = np.sum(C**2), np.trace(C), 4
+    expected = 1.0
+    if len(set(spreads)) > 1:
+        expected = ((1 - 2 / d) * square + trace**2) / ((count + 1 - 2 / d) * (square - trace**2 / d))
+    assert own_shrinkage(ScatterMoments(count, np.zeros(4), count * C), 4) == pytest.approx(min(expected, 1.0))
 
 
 @pytest.mark.parametrize("kind", EVERY)

@@ -59,6 +59,45 @@ def test_distances_and_weights_are_those_of_the_formulas(shape):
     assert found.weights[expected <= learned.limit].min() >= (3 + learned.typical) / (3 + learned.limit)
 
 
+@pytest.mark.parametrize("shape", [(90, 6), (25, 25), (20, 50)], ids=["tall", "square", "wide"])
+@pytest.mark.parametrize("whole", [True, False], ids=["all rows", "a sample"])
+def test_weights_are_five_passes_of_student_t_weights_written_out(shape, whole):
+    """Each row's distance is by the scatter without it, which is formed here row by row."""
+    rows = factors(shape, np.random.default_rng(6), 3) * 4.0 + 2.0
+    rows[:2] *= 9.0
+    middle = np.median(rows, axis=0)
+    unit = np.median(1.4826 * np.median(np.abs(rows - middle), axis=0))
+    numbers = (rows - middle) / unit
+    lengths = np.sum(numbers**2, axis=1)
+    weights = np.median(lengths) / np.maximum(lengths, np.median(lengths))
+    for _ in range(5):
+        shares = weights / weights.sum()
+        centre = shares @ numbers
+        away = numbers - centre
+        scatter = (shares[:, None] * away).T @ away
+        squares, mean = np.sum(scatter**2), np.trace(scatter) / shape[1]
+        noise = np.sum((shares * np.sum(away**2, axis=1)) ** 2) - squares * np.sum(shares**2)
+        shrinkage = min(noise / (squares - shape[1] * mean**2), 1.0)
+        shrunken = (1 - shrinkage) * scatter + shrinkage * mean * np.eye(shape[1])
+        own = np.array([row @ np.linalg.solve(shrunken, row) for row in away])
+        without = [shrunken - (1 - shrinkage) * w * np.outer(row, row) for w, row in zip(shares, away, strict=True)]
+        apart = np.array([row @ np.linalg.solve(left, row) for left, row in zip(without, away, strict=True)])
+        typical = np.median(np.cbrt(apart)) ** 3
+        weights = (3 + typical) / (3 + np.maximum(apart, typical))
+    # A sample is weighed as rows that are not in it will be.
+    cubic = np.cbrt(own if whole else apart)
+    # At least the spread of normal rows (Wilson and Hilferty, 1931).
+    usual = np.median(cubic) * np.sqrt(2 / (9 * shape[1]))
+    spread = max(1.4826 * np.median(np.abs(cubic - np.median(cubic))), usual)
+    learned = learn_weights(rows, whole=whole)
+    np.testing.assert_allclose(learned.centre, middle + unit * centre, rtol=1e-8)
+    assert learned.typical == pytest.approx(np.median(cubic) ** 3, rel=1e-8)
+    assert learned.limit == pytest.approx((np.median(cubic) + 5 * spread) ** 3, rel=1e-8)
+    np.testing.assert_allclose(learned(rows).distances, own, rtol=1e-8)
+    expected = (3 + learned.typical) / (3 + np.maximum(own, learned.typical))
+    np.testing.assert_allclose(learned(rows).weights, expected, rtol=1e-8)
+
+
 @pytest.mark.parametrize("unit", [1e-180, 1e-3, 1e150])
 def test_weights_do_not_depend_on_the_unit_of_all_columns(unit):
     rows = np.random.default_rng(4).normal(size=(60, 5))
