@@ -18,8 +18,10 @@ from standout import (
     permutation_test,
 )
 from standout._messages import CautionWarning, InvalidValueError
+from standout.selection import _leading
 from standout.selection._bootstrap import _fisher_intervals, _Refit
 from standout.selection._inference import standardised
+from standout.selection._leading import Statistic
 from standout.selection._resample import Deck, centred, middle_of
 from standout.selection._units import _rows_of_each, plan_rows, plan_subjects
 from standout.sources import open_datasets
@@ -80,7 +82,34 @@ def test_a_statistic_by_iterations_is_that_of_lapack(rng):
     X, Y = two(rng, 90, 110, 220, 1.0)
     test = permutation_test(fitted(X, Y, shrinkage=0.3), X, background=Y, n_draws=19)
     # Ten times the square of the residual at which iterations end.
-    assert test.statistics[0] == pytest.approx(log_ratio(X, Y, 0.3), abs=1e-4)
+    assert test.statistics[0] == pytest.approx(log_ratio(X, Y, 0.3), abs=1e-5)
+
+
+@pytest.mark.parametrize("given", ["path", "two backgrounds", "weights", "robust", "subjects"])
+def test_draws_by_inner_products_of_rows_have_the_values_of_their_scatters(given, rng, monkeypatch):
+    X, Y = two(rng, 130, 150, 200, 4.0, k=2)
+    X, Y, more, options = X + 3.0, Y + 2.0, {}, {}
+    if given == "two backgrounds":
+        Y, options = [Y[:60], 2.0 * Y[60:]], {"shrinkage": 0.3, "background_weights": (0.2, 0.8)}
+    elif given == "weights":
+        more = {"sample_weight": 1.0 + rng.random(130), "background_sample_weight": 1.0 + rng.random(150)}
+    elif given == "robust":
+        options = {"robust": "rows"}
+    elif given == "subjects":
+        more = {"groups": np.arange(130) // 10, "background_groups": 20 + np.arange(150) // 12}
+    model = DiscriminativePCA(2, **options).fit(X, background=Y, **more)
+    used = []
+    by_products = Statistic.values_by_products
+    monkeypatch.setattr(Statistic, "values_by_products", lambda *words: used.append(1) or by_products(*words))
+    test = permutation_test(model, X, background=Y, n_draws=19, **more)
+    assert used
+    # All values by LAPACK.
+    monkeypatch.setattr(_leading, "LEAST_ITERATED", 1000)
+    other = permutation_test(model, X, background=Y, n_draws=19, **more)
+    assert len(test.draws) == len(other.draws) == 2
+    np.testing.assert_allclose(test.statistics, other.statistics, atol=1e-4)
+    for own, theirs in zip(test.draws, other.draws, strict=True):
+        np.testing.assert_allclose(own, theirs, atol=3e-3)
 
 
 def test_the_statistic_of_contrastive_pca_is_the_largest_difference(rng):

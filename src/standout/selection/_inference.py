@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, check_random_state
 from standout._arrays import Float, one_blas_thread
 from standout._messages import InvalidValueError, warn_user
 from standout._writing import progress_bar
-from standout._xp import column_norms, to_host
+from standout._xp import column_norms, is_foreign, to_host
 from standout.moments import learn_weights
 from standout.problem import Problem, Sums, solve
 from standout.selection._leading import Statistic
@@ -358,8 +358,17 @@ class Engine:
 
     def values(self, at: Numbers) -> Float:
         """Return the statistic of a deal: its mean over thinnings, at each value of a path."""
-        every = [self.statistic.values_of(self._sums(at, number)) for number in range(len(self.deck.plan.parts))]
+        every = [self._values(at, number) for number in range(len(self.deck.plan.parts))]
         return np.asarray(np.mean(every, axis=0))
+
+    def _values(self, at: Numbers, thinning: int) -> Float:
+        deck, statistic = self.deck, self.statistic
+        if not self.anew and deck.scatters is None and not is_foreign(deck.rows):
+            hands = [deck.numbered(*hand) for hand in deck.hands(at, thinning)]
+            if statistic.suits_products([len(numbers) for numbers, _ in hands], deck.rows.shape[1]):
+                held = [0.0 if own is None else float(np.trace(own)) for own in self.held]
+                return statistic.values_by_products(deck.products, hands, held, self.dimension)
+        return statistic.values_of(self._sums(at, thinning))
 
     def _sums(self, at: Numbers, *thinnings: int) -> Sums:
         """Return the sums of a deal for some thinnings together."""

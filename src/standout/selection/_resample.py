@@ -97,13 +97,23 @@ class Deck:
             return order[starts[parts]]
         return np.concatenate([order[starts[part] : starts[part + 1]] for part in parts.tolist()])
 
-    def chosen(self, parts: Numbers, factors: Float | None = None) -> tuple[Rows, Float | None]:
-        """Return the rows of some parts with their weights."""
+    @cached_property
+    def products(self) -> Float:
+        """Inner products of all rows."""
+        return self_product(self.rows.T)
+
+    def numbered(self, parts: Numbers, factors: Float | None = None) -> tuple[Numbers, Float | None]:
+        """Return the row numbers of some parts, and the weights of the rows."""
         numbers = self.numbers(parts)
         weights = None if self.weights is None else self.weights[numbers]
         if factors is not None:
             each = np.repeat(factors, np.diff(self._order[1])[parts]) if factors.ndim == 1 else factors.ravel()
             weights = each if weights is None else weights * each
+        return numbers, weights
+
+    def chosen(self, parts: Numbers, factors: Float | None = None) -> tuple[Rows, Float | None]:
+        """Return the rows of some parts with their weights."""
+        numbers, weights = self.numbered(parts, factors)
         return take(self.rows, numbers), weights
 
     def moments(self, parts: Numbers, factors: Float | None = None) -> ScatterMoments:
