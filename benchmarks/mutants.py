@@ -63,7 +63,7 @@ OPERATORS: dict[type[ast.operator], str] = {
 
 
 class Mutant(NamedTuple):
-    """A changed file; `function` is the place of the changed function, empty outside of functions."""
+    """A changed file; `function` is the file and name of the changed function, empty outside of functions."""
 
     path: Path
     name: str
@@ -75,8 +75,8 @@ class Sites(ast.NodeVisitor):
     """The changes that can be made in a file: the node and what replaces it."""
 
     def __init__(self) -> None:
-        self.found: list[tuple[ast.expr, ast.expr, int]] = []
-        self.n_tuning = self.function = 0
+        self.found: list[tuple[ast.expr, ast.expr, str]] = []
+        self.n_tuning, self.function, self.scope = 0, "", ""
 
     def _add(self, node: ast.expr, new: ast.expr) -> None:
         self.found.append((node, new, self.function))
@@ -107,10 +107,19 @@ class Sites(ast.NodeVisitor):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
         """Look at the body of a function, and not at annotations and defaults."""
-        before, self.function = self.function, min(part.lineno for part in (node, *node.decorator_list))
+        before = self.function, self.scope
+        self.function = self.scope + node.name
+        self.scope = f"{self.function}.<locals>."
         for part in node.body:
             self.visit(part)
-        self.function = before
+        self.function, self.scope = before
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        """Look at the body of a class."""
+        before, self.scope = self.scope, f"{self.scope}{node.name}."
+        for part in node.body:
+            self.visit(part)
+        self.scope = before
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         """Look at the value alone."""
@@ -168,7 +177,7 @@ def mutants(chosen: random.Random, wanted: int) -> list[Mutant]:
             n_tuning += sites.n_tuning
     print(f"{len(every)} changes are possible; {n_tuning} of tuning constants were left out.", flush=True)
     made = []
-    for path, text, node, new, line in chosen.sample(every, wanted):
+    for path, text, node, new, within in chosen.sample(every, wanted):
         lines = text.splitlines(keepends=True)
         # Columns of ast are bytes of UTF-8.
         first, last = (lines[number - 1].encode() for number in (node.lineno, node.end_lineno or node.lineno))
@@ -176,7 +185,7 @@ def mutants(chosen: random.Random, wanted: int) -> list[Mutant]:
         tail = last[node.end_col_offset :].decode() + "".join(lines[node.end_lineno or node.lineno :])
         old, changed = ast.unparse(node), ast.unparse(ast.fix_missing_locations(new))
         place = path.relative_to(ROOT)
-        function = f"{path.relative_to(ROOT / 'src' / 'standout')}:{line}" if line else ""
+        function = f"{path.relative_to(ROOT / 'src' / 'standout')}:{within}" if within else ""
         made.append(Mutant(place, f"{place}:{node.lineno}: {old} -> {changed}", f"{head}({changed}){tail}", function))
     return made
 
@@ -204,8 +213,8 @@ class Recorder:
         finally:
             sys.setprofile(None)
             threading.setprofile(None)  # type: ignore[arg-type]
-            places = [(code.co_filename.rpartition("src/standout/"), code.co_firstlineno) for code in seen]
-            ours = [f"{end}:{line}" for (_, known, end), line in places if known]
+            places = [(code.co_filename.rpartition("src/standout/"), code.co_qualname) for code in seen]
+            ours = {f"{end}:{name}" for (_, known, end), name in places if known}
             self.calls[item.nodeid] = [time.process_time() - start, *sorted(ours)]
 
 
