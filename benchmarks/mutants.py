@@ -27,6 +27,7 @@ import threading
 import time
 import types
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,6 +37,8 @@ ROOT = Path(__file__).parents[1]
 PLACES = ("problem.py", "moments", "pencil", "selection", "estimators")
 LEFT_OUT = "browser docs cli notebook house test_io"
 SECONDS = 1200
+# Tests of less than so many seconds run first.
+SHORT = 0.5
 # Parameters whose value is a seed, and what makes messages.
 SEEDS = {"seed", "random_state", "default_rng"}
 MESSAGES = {"InvalidValueError", "InvalidTypeError", "FindingWarning", "warn", "_warn", "warn_user", "join", "format"}
@@ -273,9 +276,10 @@ def recorded(processes: int) -> dict[str, Any]:
     return calls
 
 
-def survives(mutant: Mutant, calls: dict[str, Any]) -> bool:
-    """Tell whether all tests that call the changed function pass."""
-    chosen = [name for name, (_, *places) in calls.items() if not mutant.function or mutant.function in places]
+def survives(mutant: Mutant, calls: dict[str, Any], least: float, most: float) -> bool:
+    """Tell whether all tests of some length that call the changed function pass."""
+    some = {name: places for name, (seconds, *places) in calls.items() if least <= seconds < most}
+    chosen = [name for name, places in some.items() if not mutant.function or mutant.function in places]
     chosen.sort(key=lambda name: calls[name][0])
     files = sorted({name.partition("::")[0] for name in chosen})
     return not chosen or in_copy({mutant.path: mutant.text}, "run", chosen, ["-x", *files])[0] == 0
@@ -296,12 +300,16 @@ def main() -> None:
     calls = json.loads(given.calls.read_text())
     made = mutants(random.Random(given.seed), given.mutants)
     numbers = list(range(len(made))) if given.only is None else given.only
-    survivors = 0
+    alive = numbers
     with ThreadPoolExecutor(given.processes) as pool:
-        for number, alive in zip(numbers, pool.map(lambda one: survives(made[one], calls), numbers), strict=True):
-            survivors += alive
-            print(f"{number:3} {'SURVIVED' if alive else 'killed  '} {made[number].name}", flush=True)
-    print(f"{len(numbers) - survivors} of {len(numbers)} were noticed.")
+        # Long tests are for mutants that all short ones pass.
+        for bounds in pairwise((0.0, SHORT, float("inf"))):
+            found = pool.map(lambda number, bounds=bounds: survives(made[number], calls, *bounds), alive)
+            tried, alive = alive, []
+            for number, survived in zip(tried, found, strict=True):
+                alive += [number] if survived else []
+                print(f"{number:3} {'passes' if survived else 'killed'} {made[number].name}", flush=True)
+    print(f"{len(numbers) - len(alive)} of {len(numbers)} were noticed. Survivors: {alive}")
 
 
 if __name__ == "__main__":

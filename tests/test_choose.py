@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 from standout import DiscriminativePCA
+from standout.estimators._fit import fallback
 from standout.moments import ScatterMoments, gather
 from standout.problem import Problem, Sums
 from standout.selection import grid
 from standout.selection._choose import choose_columns, path_of
 from standout.selection._data import TallData
 from standout.selection._held_out import HeldVariances, aligned, held_variances, log_ratio, pooled
+from standout.selection._resample import middle_of
 
 
 def test_a_path_has_means_over_folds_and_errors_of_the_difference_to_the_best():
@@ -134,3 +136,25 @@ def test_components_in_the_noise_are_the_same_from_every_library(own):
     plain = DiscriminativePCA(2, shrinkage=0.2).fit(X, background=Y)
     there = DiscriminativePCA(2, shrinkage=0.2).fit(torch.tensor(X), background=torch.tensor(Y))
     np.testing.assert_allclose(there.ratio_, plain.ratio_, rtol=1e-8)
+
+
+def test_values_that_need_no_folds():
+    both = sums([6.0, 2.0], [1.0, 3.0], [5.0, 7.0])
+    given = {"weights": (0.25, 0.75)}
+    assert fallback(Problem(**given), both).shrinkage == "ledoit-wolf"
+    assert fallback(Problem(kind="difference", **given), both).alpha == 1.0
+    # A hundredth of the mean variance of the backgrounds: 4 / 2 and 12 / 2 with their weights are 5.
+    assert fallback(Problem(epsilon=1.0, **given), both).epsilon == pytest.approx(0.05)
+    assert fallback(Problem(shrinkage="ledoit-wolf", weights=()), sums([6.0, 2.0])).shrinkage == 0.0
+
+
+@pytest.mark.parametrize("count", [12, 60])
+def test_the_middle_is_the_mean_with_its_own_weights(count):
+    """Weights ``1 / (s + d²)`` of few subjects and the root of them for more, with a tenth of the median d² as s."""
+    rows = np.random.default_rng(0).standard_t(2, size=(count, 4))
+    middle = middle_of(rows)
+    squares = np.sum((rows - middle) ** 2, axis=1)
+    weights = (squares + 0.1 * np.median(squares)) ** (-1.0 if count < 30 else -0.5)
+    # Steps end at a thousandth of the root of s.
+    near = 3e-3 * np.sqrt(0.1 * np.median(squares))
+    np.testing.assert_allclose(np.average(rows, axis=0, weights=weights), middle, atol=near)

@@ -271,10 +271,13 @@ def test_values_of_the_path_start_without_shrinkage_only_for_many_rows(rng):
 # --- the whole fit, written out --------------------------------------------------------------------------------------
 
 
-def written_out(parts, weights, shares, d, center):
-    """Fit by the definitions: the path, the rule, the components, and their held-out ratio; everything in columns."""
-    n_folds, width = min(5, *(len(rows) // 2 for rows in parts)), parts[0].shape[1]
-    folds = [FoldPattern(n_folds).of(np.arange(len(rows))) for rows in parts]
+def written_out(parts, weights, shares, d, center, folds=None):
+    """Fit by the definitions: the path, the rule, the components, and their held-out ratio; everything in columns.
+
+    Given folds are of whole subjects: their rows are about the mean of the other folds.
+    """
+    n_folds, width, subjects = min(5, *(len(rows) // 2 for rows in parts)), parts[0].shape[1], folds is not None
+    folds = folds or [FoldPattern(n_folds).of(np.arange(len(rows))) for rows in parts]
     ridges = np.geomspace(1e-2, 32.0, 13)
     path = np.concatenate([[0.0], ridges / (1 + ridges)])[int(sum(map(len, parts[1:])) < 1.25 * width + 2) :]
 
@@ -296,10 +299,13 @@ def written_out(parts, weights, shares, d, center):
         """Mean squares, mean scores and weights of the held-out rows, and the step between the means."""
         found, train, test = [], taken(fold, False), taken(fold, True)
         for k, (rows, by) in enumerate(test):
-            moved = k == 0 and center == "background"
-            middle = mean_of(train) if moved else np.average(rows, axis=0, weights=by)
-            count = by.sum() ** 2 / np.sum(by**2)
-            scores = (rows - middle) @ U * (1.0 if moved else 1.0 / np.sqrt(1.0 - 1.0 / count))
+            about, own = train[k] if subjects else test[k]
+            more = (1.0 if subjects else -1.0) * np.sum(own**2) / own.sum() ** 2
+            if k == 0 and center == "background":
+                middle, more = mean_of(train), 0.0
+            else:
+                middle = np.average(about, axis=0, weights=own)
+            scores = (rows - middle) @ U / np.sqrt(1.0 + more)
             found.append((np.average(scores**2, axis=0, weights=by), np.average(scores, axis=0, weights=by), by.sum()))
         step = (np.average(test[0][0], axis=0, weights=test[0][1]) - mean_of(train)) @ U
         return [np.array(part) for part in zip(*found, strict=True)], step
@@ -355,22 +361,46 @@ def written_out(parts, weights, shares, d, center):
     }
 
 
+def check_folds_of_subjects(owners, folds):
+    """Whole subjects, each kind dealt evenly over five folds, and no fold with the large subjects alone."""
+    fold_of = {}
+    for own, fold in zip(owners, folds, strict=True):
+        for name in np.unique(own):
+            assert len({*fold[own == name].tolist(), fold_of.get(name, fold[own == name][0])}) == 1
+            fold_of[name] = int(fold[own == name][0])
+    kinds = {name: tuple(name in own for own in owners) for name in fold_of}
+    for kind in set(kinds.values()):
+        counts = np.bincount([fold_of[name] for name in kinds if kinds[name] == kind], minlength=5)
+        assert np.ptp(counts) <= 1
+    rows = np.bincount(np.concatenate(folds))
+    assert len(rows) == 5
+    assert rows.max() < 2 * rows.min()
+
+
 @pytest.mark.filterwarnings("ignore:the means of target and background", NEARLY_PCA)
 @pytest.mark.parametrize("center", ["own", "background"])
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
-@pytest.mark.parametrize("shape", ["tall", "wide"])
+@pytest.mark.parametrize("shape", ["tall", "wide", "subjects"])
 def test_a_default_fit_is_its_definition_written_out(shape, weighted, center):
     """Choice, held-out ratio, jackknife, unit and order; wide rows have all directions of the plain problem."""
     rng = np.random.default_rng(5)
-    counts, width = ((61, 47, 38), 5) if shape == "tall" else ((8, 7, 6), 34)
+    counts, width = ((61, 47, 38), 5) if shape != "wide" else ((8, 7, 6), 34)
     parts = [rng.normal(size=(n, width)) * np.linspace(1, 2, width) + 0.5 for n in counts]
     parts[0] += 3 * rng.normal(size=(counts[0], 1)) * rng.normal(size=width)
     parts[0][:, 1] += 1.0
     weights = [rng.uniform(0.5, 2.0, n) if weighted else np.ones(n) for n in counts]
     beside = {"sample_weight": weights[0], "background_sample_weight": weights[1:]} if weighted else {}
     model = DiscriminativePCA(2, background_weights=[0.3, 0.7], center=center)
+    folds = None
+    if shape == "subjects":
+        # Subjects of many sizes, in one or two of the datasets.
+        owners = [np.sort(rng.integers(first, first + 12, n)) for first, n in zip((0, 6, 12), counts, strict=True)]
+        beside |= {"groups": owners[0], "background_groups": owners[1:]}
     model.fit(parts[0], background=parts[1:], **beside)
-    expected = written_out(parts, weights, np.array([0.3, 0.7]), 2, center)
+    if shape == "subjects":
+        folds = model.held_out_.folds
+        check_folds_of_subjects(owners, folds)
+    expected = written_out(parts, weights, np.array([0.3, 0.7]), 2, center, folds)
     path, near = model.path_, {"rtol": 1e-7, "atol": 1e-9}
     np.testing.assert_allclose(path.values, expected["path_values"])
     np.testing.assert_allclose(path.log_ratios, expected["log_ratios"], **near)
@@ -380,6 +410,8 @@ def test_a_default_fit_is_its_definition_written_out(shape, weighted, center):
         np.testing.assert_allclose(getattr(model, name), expected[name], **near, err_msg=name)
     signs = np.sign(np.sum(model.components_ * expected["components_"], axis=1, keepdims=True))
     np.testing.assert_allclose(model.components_, signs * expected["components_"], **near)
+    if shape == "subjects":
+        return
     # Scores of held-out rows about the means of the fit are where these rows are in a picture.
     every = model.held_out_scores(parts[0], background=parts[1:])
     for scores, rows, own in zip(every[1:], parts[1:], weights[1:], strict=True):
