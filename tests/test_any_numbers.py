@@ -15,6 +15,10 @@ def test_every_case_is_answered_rightly_or_refused_in_words(first: int, tmp_path
     assert found.count("answered") + found.count("in doubt") >= 3
 
 
+def test_components_are_counted_down_to_the_directions_of_a_fold(tmp_path: Path) -> None:
+    assert check(355843375, tmp_path) == "answered"
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("first", range(1000, 6000, 100))
 def test_five_thousand_cases_are_answered_rightly_or_refused_in_words(first: int, tmp_path: Path) -> None:

@@ -1,14 +1,16 @@
 """The rules of a choice, and the held-out ratio, on numbers that are small enough to follow by hand."""
 
 from dataclasses import replace
+from itertools import count
 
 import numpy as np
 import pytest
 
 from standout import DiscriminativePCA
+from standout._xp import cholesky
 from standout.estimators._fit import fallback
 from standout.moments import ScatterMoments, gather
-from standout.problem import Problem, Sums
+from standout.problem import Problem, Sums, solve_path
 from standout.selection import grid
 from standout.selection._choose import choose_columns, path_of
 from standout.selection._data import TallData
@@ -125,6 +127,22 @@ def test_ratios_of_components_that_are_not_solved_to_the_end_are_those_of_exact_
     assert real[0]
     assert np.all(np.abs(ratios - exact.ratio_)[real] <= 0.01 * errors[real])
     assert np.all(np.abs(ratios - exact.ratio_) <= 0.5 * errors)
+
+
+def test_numbers_beyond_single_precision_are_solved_in_double_precision(monkeypatch):
+    def strict(matrix):
+        # Libraries differ: some refuse to factorise a matrix of NaN, others return NaN.
+        assert next(calls) < 100
+        return cholesky(matrix) if np.all(np.isfinite(matrix)) else None
+
+    calls = count()
+    monkeypatch.setattr("standout.pencil._path.cholesky", strict)
+    X, Y = np.random.default_rng(0).normal(size=(2, 400, 300))
+    X[:, 7] *= 5
+    pair, problems = [gather(1e25 * X), gather(1e25 * Y)], [Problem(kind="difference", alpha=a) for a in (1, 0)]
+    with np.errstate(over="ignore", invalid="ignore"):
+        (found,) = solve_path([Sums.of(pair)], problems)
+    assert [int(np.abs(vectors[:, 0]).argmax()) for vectors in found] == [7, 7]
 
 
 @pytest.mark.parametrize("own", [(4.0, 0.0), (300.0, 0.0)])

@@ -298,14 +298,23 @@ with _folder.folder_as_a_whole(Path("out"), overwrite=True) as draft:
 """
 
 
+def refused(path, *arguments):
+    raise PermissionError
+
+
 @pytest.mark.parametrize("moment", ["while writing", "between the renames", "while the earlier result is removed"])
-def test_what_a_killed_process_left_is_cleaned_up_by_the_next_one(moment, tmp_path):
+def test_what_a_killed_process_left_is_cleaned_up_by_the_next_one(moment, tmp_path, monkeypatch):
     write_result(tmp_path / "out", "old")
     done = subprocess.run([sys.executable, "-c", KILLED, moment], cwd=tmp_path, check=False)
     assert done.returncode == -signal.SIGKILL
     left = sorted(path.name for path in tmp_path.iterdir())
     assert left != ["out"]
     assert ("out" in left) == (moment != "between the renames")
+    if moment == "between the renames":
+        # An earlier result that cannot be moved back is kept for the command after the next.
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, "rename", refused)
+            check_output_folder(str(tmp_path / "out"), overwrite=True)
     check_output_folder(str(tmp_path / "out"), overwrite=True)
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert result_in(tmp_path / "out") == ("new" if "removed" in moment else "old")

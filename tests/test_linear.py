@@ -684,6 +684,15 @@ def test_a_large_common_mean_costs_few_digits(data):
     np.testing.assert_allclose(single.ratio_, near.ratio_, rtol=1e-2)
 
 
+def test_few_rows_of_single_precision_keep_what_a_small_shrinkage_adds(rng):
+    X, Y = rng.normal(size=(2, 140, 200)).astype(np.float32)
+    X[:, 0] *= 4
+    single = DiscriminativePCA(2, shrinkage=1e-3).fit(X, background=Y)
+    whole = DiscriminativePCA(2, shrinkage=1e-3).fit(X.astype(np.float64), background=Y.astype(np.float64))
+    np.testing.assert_allclose(single.eigenvalues_, whole.eigenvalues_, rtol=1e-9)
+    np.testing.assert_allclose(single.ratio_, whole.ratio_, rtol=1e-6)
+
+
 def test_columns_that_are_nearly_combinations_of_others_keep_their_digits(rng):
     X, Y = rng.normal(size=(2, 200, 4)) * [1, 1, 1, 2]
     X[:, 3] *= 3

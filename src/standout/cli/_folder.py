@@ -173,4 +173,5 @@ def recover(final: Path) -> None:
             # Only its owner removes anything that is not a result.
             if not (earlier.exists() and place.exists()) or is_result(earlier):
                 _restore(earlier, place)
-                w.remove(draft)
+                if not earlier.exists():
+                    w.remove(draft)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from sklearn.utils.validation import _check_feature_names, check_random_state
@@ -41,6 +41,8 @@ FIRST: dict[str, Any] = {"shrinkage": "ledoit-wolf", "alpha": 0.0, "epsilon": 1.
 MOST_COMPONENTS = 20
 # Sparse rows that are larger than this both ways are not multiplied out.
 LARGE = 8192
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,8 +276,8 @@ class BackgroundTransformer(FittedTransformer):
             self.outlying_rows_.append(np.flatnonzero(np.concatenate(far)))
         return found
 
-    def _count_components(self, sources: list[Source], fit: Fit) -> bool:
-        """Test one component after the other; return whether there are several."""
+    def _count_components(self, sources: list[Source], fit: Fit, again: Callable[[], Found]) -> Found | None:
+        """Test one component after the other; fit again if there are several."""
         shares = fit.solution.shrinkage
         numeric = replace(fit.problem, shrinkage=float(np.mean(shares))) if shares else fit.problem
         self.component_test_ = count_components(
@@ -289,10 +291,16 @@ class BackgroundTransformer(FittedTransformer):
         )
         if self.component_test_.n_components == 0:
             _warn("no component is distinguishable from chance", "One component is kept.")
-        # Because of rounding, the fit can have fewer directions than the test.
-        most = fit.solution.rank or MOST_COMPONENTS
-        self._n_found = max(min(self.component_test_.n_components, most), 1)
-        return self._n_found > 1
+        self._n_found = max(self.component_test_.n_components, 1)
+        while self._n_found > 1:
+            try:
+                return again()
+            except InvalidValueError as error:
+                # Rounding can leave the fit, or one of its folds, fewer directions than the test.
+                if error.parameter != "n_components":
+                    raise
+                self._n_found -= 1
+        return None
 
     def _posed(self, moments: Sequence[Moments], width: int, **fields: Any) -> tuple[Problem, bool, str | None]:
         """Return the problem, whether its regularisation is to be chosen, and the rule that chooses weights, if any."""

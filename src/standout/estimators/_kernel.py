@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -78,8 +79,8 @@ class KernelTransformer(BackgroundTransformer):
         if isinstance(self.n_components, str) and len(parts) > 1:
             root = self._root
             rooted = parts if root is None else _changed(parts, lambda rows: product(rows, root), int(root.shape[1]))
-            if self._count_components(rooted, fit):
-                fit, self._root = self._fit_coordinates(parts, found.map, seed)
+            again = partial(self._fit_coordinates, parts, found.map, seed)
+            fit, self._root = self._count_components(rooted, fit, again) or (fit, root)
         self._keep_kernel(fit)
 
     def _fit_coordinates(self, sources: Sequence[Source], kind: CoordinateMap, seed: int) -> tuple[Fit, Float | None]:

@@ -65,8 +65,8 @@ class LinearTransformer(IncrementalTransformer):
             fit = self._fit_data(data, folds, reason)
             if fit.solution.accurate or wide or not again:
                 break
-        if isinstance(self.n_components, str) and len(sources) > 1 and self._count_components(sources, fit):
-            fit = self._fit_data(data, folds, reason)
+        if isinstance(self.n_components, str) and len(sources) > 1:
+            fit = self._count_components(sources, fit, lambda: self._fit_data(data, folds, reason)) or fit
         self._keep_linear(fit, data)
         self._folds = folds
         # Rows of a subject are not independent: a subject has the weight of one row in the test of the means.

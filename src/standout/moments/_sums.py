@@ -36,6 +36,8 @@ from standout.moments._kinds import ScatterMoments, add_outer, centred_block
 UNCENTRED_LIMIT = 100.0
 # The same for single precision, which has fewer digits.
 SINGLE_LIMIT = 0.1
+# Rows for each column from which single-precision rows are multiplied in single precision.
+ENOUGH_ROWS = 2
 # Number of rows that show whether the data are far from zero. Fewer rows are multiplied without this check.
 SOME_ROWS, SMALL_ROWS = 256, 4096
 # Rows that need no copy are multiplied as strided views, in chunks of about this number of bytes. Copies are smaller.
@@ -133,7 +135,9 @@ def keyed_scatter(
     Other rows are corrected for the mean after the product if that loses no accuracy. Otherwise a typical row is
     subtracted first. If some rows are still far from zero, each block is centred.
     """
-    single = not is_foreign(rows) and rows.dtype == np.float32 and beside is None and suits_single(rows)
+    # Few rows leave some directions nothing but a small shrinkage, which rounding of single precision can exceed.
+    enough = rows.shape[0] >= ENOUGH_ROWS * rows.shape[1]
+    single = enough and not is_foreign(rows) and rows.dtype == np.float32 and beside is None and suits_single(rows)
     if weights is None:
         found = None
         if rows.shape[0] <= SMALL_ROWS or _seem_near(_some_of(rows, beside), single):

@@ -277,14 +277,13 @@ def _iterated(
     """
     xp, (size, width) = namespace(block), block.shape[-2:]
     inverse = None if difference else _inverse(b, precision)
-    if not difference and inverse is None:
-        return None
     residual, values = float("inf"), np.zeros(0)
     for _ in range(rounds):
         before = residual
         if difference and residual > 0.1:
             inverse = _shifted(a, b, block)
-        assert inverse is not None
+        if inverse is None:
+            return None
         basis = block = _orthonormal(block)
         for _ in range(min(DEPTH, size // width - 1)):
             block = inverse((b if difference else a) @ block)
@@ -334,10 +333,12 @@ def _inverse(matrices: Float, precision: float = 0.0) -> Callable[[Float], Float
     return inverse
 
 
-def _shifted(a: Float, b: Float, block: Float) -> Callable[[Float], Float]:
-    """Return the inverse of ``σ B - A`` with σ just above all eigenvalues, found by trying."""
+def _shifted(a: Float, b: Float, block: Float) -> Callable[[Float], Float] | None:
+    """Return the inverse of ``σ B - A`` with σ just above all eigenvalues, found by trying; None out of range."""
     basis = _orthonormal(block)
     values, _ = _projected(basis, a @ basis, b @ basis, block.shape[-1])
+    if not np.all(np.isfinite(values)):
+        return None
     top = values[:, 0]
     step = 0.1 * (values[:, 0] - values[:, -1]) + 1e-3 * np.abs(values).max(axis=-1)
     step = np.where(step > 0.0, step, 1.0)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from itertools import chain, islice
 from operator import add
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from standout._arrays import Float, one_blas_thread
@@ -408,8 +409,10 @@ def _component(
     values = [engine.values(np.arange(len(plan.homes)))]
     reached = 0
     deals = plan.deals(np.random.default_rng(seed), n_draws, every=every)
-    work = Parallel(n_jobs=n_jobs or 1, prefer="threads", return_as="generator")
-    for drawn in work(delayed(engine.values)(at) for at in deals):
+    work, size = Parallel(n_jobs=n_jobs or 1, prefer="threads"), 2 * effective_n_jobs(n_jobs or 1)
+    # A few at a time: the first ones may be enough, and joblib warns of results that are not used.
+    batches = iter(lambda: list(islice(deals, size)), [])
+    for drawn in chain.from_iterable(work(delayed(engine.values)(at) for at in batch) for batch in batches):
         values.append(drawn)
         advance(1)
         if len(values) > min(FIRST, n_draws) or len(drawn) == 1:
