@@ -341,8 +341,31 @@ def test_methods_are_compared_on_one_page(fitted, here):
     for method in ("PCA", "contrastive PCA", "discriminative PCA", "kernel contrastive PCA"):
         assert f"{method}</h2>" in page
         assert re.search(rf"^{method} +[\d.]+ \([\d.]+ to [\d.]+\) +\d+.\d%  ", said, re.MULTILINE)
+    # PCA has a row of the table.
+    assert "PCA does better here" not in said
     assert said.endswith("Page: page.html\n")
     assert [path.name for path in here.iterdir()] == ["page.html"]
+
+
+def test_names_of_columns_may_be_numbers(here):
+    write_pair(here)
+    for file in ("target.csv", "background.csv"):
+        lines = (here / file).read_text().splitlines()
+        (here / file).write_text("\n".join(["1100,1104,1108,1112", *lines[1:]]) + "\n")
+    works_here(*FIT, "--no-test", "-q", "--header", "True")
+    assert summary(here / "out")["components"][0]["columns"][0]["name"] == "1112"
+    works_here("transform", "out/model.skops", "target.csv", "-o", "new.csv", "--header", "True")
+    assert len((here / "new.csv").read_text().splitlines()) == 61
+
+
+def test_a_cube_has_no_cautions_on_subjects_that_nobody_named(here):
+    cube = np.random.default_rng(0).normal(size=(60, 20, 12))
+    cube[..., 5] += np.linspace(0.0, 8.0, 60)[:, np.newaxis]
+    np.save(here / "cube.npy", cube)
+    works_here("fit", "--cube", "cube.npy", "-o", "out", "--no-test", "-q")
+    found = summary(here / "out")
+    assert found["components"][0]["columns"][0]["name"] == "band 6"
+    assert {"shared subjects", "few background rows"}.isdisjoint(one["kind"] for one in found["cautions"])
 
 
 def test_a_screen_finds_the_condition_that_differs(here, capsys):

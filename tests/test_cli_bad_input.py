@@ -151,7 +151,7 @@ FILES = {
     "blank lines only": ("bad.csv", b"\n\n\n", "no line"),
     "header only": ("bad.csv", b"size,age,iron,zinc\n", "no rows"),
     "one row": ("bad.csv", "\n".join(TEXT.splitlines()[:2]).encode(), "2"),
-    "no header": ("bad.csv", "\n".join(TEXT.splitlines()[1:]).encode(), "names"),
+    "no header": ("bad.csv", "\n".join(TEXT.splitlines()[1:]).encode(), "--header True for names"),
     "ragged rows": ("bad.csv", f"{TEXT}1,2,3\n".encode(), ["3", "4"]),
     "another delimiter": ("bad.tsv", TEXT.encode(), "tab"),
     "decimal commas": ("bad.csv", TEXT.replace(",", ";").replace(".", ",").encode(), ","),

@@ -37,7 +37,7 @@ TEXTS = {
     "only words": ("a,b\nx,y\nz,w\n", {}, "no numbers in columns 'a', 'b'"),
     "only decimal commas": ("a;b\n1,5;2,5\n3,5;4,5\n", {}, 'Say decimal=","'),
     "no rows": ("a,b\n", {}, "it has columns but no rows"),
-    "numbers in the first line": ("1,2,3\n4,5,6\n", {}, "may be names or data. Say which: header=True"),
+    "numbers in the first line": ("1,2,3\n4,5,6\n", {}, "may be names or data. Say which: `header`=True"),
     "decimals in the first line": ("1.5,2\n4,5\n", {}, "may be names or data"),
     "a name and numbers in the first line": ("s1,2,3\ns2,4,5\n", {}, "may be names or data"),
     "the same name twice": ("a,b,a\n1,2,3\n", {}, "it has column 'a' more than once"),

@@ -102,7 +102,7 @@ def test_errors_are_phrased_with_options():
 
 def test_options_offer_what_the_readers_have():
     known = {option.name for option in fit.params} | {"label"}
-    other = {"paths", "header", "na_values", "batch_rows", "progress"}
+    other = {"paths", "na_values", "batch_rows", "progress"}
     assert set(inspect.signature(standout.scan).parameters) - other <= known
 
 

@@ -393,6 +393,27 @@ def test_columns_that_call_for_care_are_named():
     assert "units" not in [caution["kind"] for caution in columns(parts, names, scaled=True)]
 
 
+def test_numbers_of_respondents_are_named_among_answers(rng):
+    answers = rng.integers(1, 6, size=(60, 9)).astype(float)
+    answers[:, 0] = np.arange(1001, 1061)
+    parts = [Sample(np.arange(60), answers), Sample(np.arange(60), answers[::-1])]
+    told = worded(columns(parts, ["respondent", *(f"Q{k}" for k in range(8))], scaled=True))
+    assert [caution["text"] for caution in told] == ["Columns number the rows, like an id: respondent."]
+
+
+def test_means_far_apart_along_a_component_are_said_if_no_column_differs_more(rng):
+    # Each of 40 columns differs by 0.5 only; along the component, the means are further apart than the target varies.
+    X, Y = rng.normal(size=(2, 80, 40)) + 2.0 * rng.normal(size=(2, 80, 1))
+    line = np.tile([0.6, -0.6], 20)
+    X += line * (3.0 + rng.normal(size=(80, 1)))
+    model = fitted(DiscriminativePCA(1), X, background=Y)
+    assert model.shift_[0] > model.ratio_[0]
+    found = report(model, X, background=Y, test=None).findings
+    told = [caution["text"] for caution in found["cautions"] if caution["kind"] == "means"]
+    assert len(told) == 1
+    assert f"{np.sqrt(model.shift_[0]):.1f} standard deviations apart" in told[0]
+
+
 def test_advice_has_the_names_of_its_surface():
     told = [{"kind": "near PCA", "parameter": "shrinkage", "value": 0.97}]
     assert worded(told)[0]["advice"].endswith("set a smaller value: shrinkage.")

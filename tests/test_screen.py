@@ -1,5 +1,7 @@
 """A screen of many labels against shared controls: what it measures, its level, its power, and bad input."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -393,6 +395,17 @@ def test_interferon_genes_lead_the_shift_of_stimulated_cells(data_dir):
         assert leaders[0] in known
         assert len(known.intersection(leaders)) >= 2
         assert row["verdict"] == "stands out"
+
+
+def test_the_columns_that_are_shown_are_those_of_the_larger_difference(rng):
+    rows, labels = rng.normal(size=(300, 8)), np.repeat(["control", "moved", "spread"], [200, 50, 50])
+    rows[200:250, 2] += 2.0
+    rows[250:, 5] *= 5.0
+    shown = str(standout.screen(rows, labels, control="control"))
+    assert dict(re.findall(r"^(\w+) .* stands out +[+-]column (\d)", shown, re.MULTILINE)) == {
+        "moved": "2",
+        "spread": "5",
+    }
 
 
 def test_columns_of_very_different_size_are_said(rng):

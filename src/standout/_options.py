@@ -213,7 +213,7 @@ OPTIONS: dict[str, Option] = {option.name: option for option in _TABLE}
 # Parameters of ``fit``, of the readers and of private releases, as the command line calls them.
 _FURTHER = (
     *("background", "columns", "condition_column", "delta", "decimal", "delimiter", "encoding", "exclude", "format"),
-    *("id_column", "image_shape", "max_rows", "missing", "log1p", "radius", "strict", "variable", "where"),
+    *("header", "id_column", "image_shape", "max_rows", "missing", "log1p", "radius", "strict", "variable", "where"),
     *("subject_column", "weight_column", "person_column", "adjust"),
 )
 OPTION_NAMES: dict[str, str] = {

@@ -135,7 +135,8 @@ def reading_of(options: dict[str, Any]) -> dict[str, Any]:
         "label": options.get("label_column"),
         "missing": missing if missing in ("error", "drop-rows") else "keep",
         "strict": bool(options.get("strict", False)),
-        **{name: options[name] for name in ("id_column", "format", "variable", "delimiter", "encoding", "decimal")},
+        **{name: options[name] for name in ("id_column", "format", "variable", "delimiter", "header")},
+        **{name: options[name] for name in ("encoding", "decimal")},
     }
 
 

@@ -28,6 +28,7 @@ from standout.report._words import environment, number, p_value, shortened
 Found = dict[str, Any]
 # Most columns that the terminal lists for a component, and most letters of a name.
 MOST_COLUMNS, LONGEST_NAME = 4, 30
+OF_SUBJECTS = {"shared subjects", "few background rows"}
 
 
 def fit_files(options: dict[str, Any]) -> None:
@@ -85,6 +86,9 @@ def fit_and_find(model: Any, datasets: Datasets, options: dict[str, Any], displa
         settings |= {"title": options.get("title"), "image_shape": options.get("image_shape"), "test": test}
         settings |= {"label_name": datasets.label_name or "label", "notes": [*datasets.notes, *said]}
         found = findings(model, sources, options=OPTION_NAMES, names_subjects=datasets.names_subjects, **settings)
+    if options.get("cube"):
+        # The subjects of a cube are its strips, which nobody named.
+        found["cautions"] = [one for one in found["cautions"] if one["kind"] not in OF_SUBJECTS]
     found["cautions"] += [{"kind": "note", "weight": 0, "text": str(one), "advice": ""} for one in more]
     return found
 
@@ -225,6 +229,9 @@ def compare_methods(options: dict[str, Any]) -> None:
         display.stage("writing the page")
         of_pca = next((found["pca"] for found in views if found["pca"] is not None), None)
         rows = [_compared(found, of_pca) for found in views]
+        for found in views:
+            # PCA is a row of the table, too.
+            found["cautions"] = [one for one in found["cautions"] if one["kind"] != "PCA is better"]
         pictures = [base64.b64encode(figure(found)).decode() for found in views]
         made = render("compare.html.j2", views=list(zip(views, rows, pictures, strict=True)))
         write_whole(final, made.encode(), replace=options["overwrite"])

@@ -113,6 +113,8 @@ file_options = (
     option(FILES, "--format", f"If extensions do not tell: {', '.join(FORMATS)}.", "KIND", type=click.Choice(FORMATS)),
     option(FILES, "--variable", "Array of an .npz, .mat or .zarr file, or layer of an .h5ad file.", "NAME"),
     option(FILES, "--delimiter", "Sign between the columns of a text file, if it is not found.", "SIGN"),
+    option(FILES, "--header", "Whether the first line of a text file has the names of the columns, if all are numbers, "
+           "such as wavelengths.", "True|False", type=bool),
     option(FILES, "--decimal", "Decimal sign of a text file.", "SIGN", default="."),
     option(FILES, "--encoding", "Encoding of a text file, such as latin-1.", "NAME"),
     option(COLUMNS, "--id-column", "Column that names the rows. If not given, text of which no two are equal.", "NAME"),

@@ -360,11 +360,9 @@ class BackgroundTransformer(FittedTransformer):
     def _warn_of(self, fit: Fit) -> None:
         solution, held_out = fit.solution, fit.held_out
         if solution.n_absent:
-            _warn(
-                f"the background does not vary along {solution.n_absent} directions of the target: their eigenvalues "
-                "are infinite",
-                'Use `shrinkage`="auto".',
-            )
+            several = "1 direction" if solution.n_absent == 1 else f"{solution.n_absent} directions"
+            problem = f"the background does not vary along {several} of the target, where eigenvalues are infinite"
+            _warn(problem, 'Use `shrinkage`="auto".')
         if held_out is not None and not np.all(np.isfinite(held_out.ratio)):
             _warn(f"held-out rows do not vary along a component beyond rounding: there is no ratio{self._why_no_ratio}")
         share = max(solution.shrinkage, default=0.0)

@@ -317,7 +317,7 @@ def _matching(patterns: Sequence[str], reader: Reader, parameter: str) -> list[s
 def report_left_out(reader: Reader, left_out: Mapping[str, Sequence[str]], strict: bool) -> None:
     """Name all columns that are not numbers, in one message."""
     parts = ", ".join(f"{listed('column', names, 8)} ({kind})" for kind, names in left_out.items())
-    advice = f"Leave them out with `exclude`, or use them as `id_column`, `label` or `where`. {PLAIN}"
+    advice = f"Leave them out with `exclude`, or use them as `id_column`, `label`, `groups` or `where`. {PLAIN}"
     if "(decimal commas" in parts:
         advice += ' Say decimal="," if the commas are decimal signs.'
     if strict or "(decimal commas" in parts:

@@ -104,7 +104,7 @@ class CsvReader(Reader):
         if all(data) or (alike and any(map(self._is_number, header))):
             line = short(self._delimiter.join(header))
             problem = f"its first line holds numbers ({line!r}), which may be names or data"
-            unusable(self.path, problem, "Say which: header=True for names, header=False for data.")
+            unusable(self.path, problem, "Say which: `header`=True for names, `header`=False for data.")
 
     def _find_kinds(self) -> None:
         """Find the kind of each column from the first block and the first rows."""

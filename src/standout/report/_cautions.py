@@ -88,8 +88,11 @@ def of_the_fit(fit: Fit, found: dict[str, Any]) -> Iterator[Caution]:
         yield {"kind": "near PCA", "parameter": found["parameter"], "value": value}
     elif pca is not None and None not in (pca["ratio"], one["interval"][1]) and pca["ratio"] > one["interval"][1]:
         yield {"kind": "PCA is better", "ratio": pca["ratio"]}
-    if found["verdict"] == "shift" and found["center"] == "own":
-        yield {"kind": "means"}
+    if found["center"] == "own" and parts and not found["kernel"]:
+        pairs = [(each["shift"] or 0.0, each["ratio"] or 0.0) for each in found["components"]]
+        far = max((shift for shift, ratio in pairs if shift > max(ratio, 1.0)), default=0.0)
+        if far or found["verdict"] == "shift":
+            yield {"kind": "means", "apart": float(np.sqrt(far))}
     if parts and not found["kernel"]:
         unit = "rows" if parts[0]["subjects"] is None else "subjects"
         total, width = sum(part[unit] - 1 for part in parts), found["n_columns"]
@@ -229,11 +232,12 @@ def _spread(rows: Rows) -> Float:
 def _codes(rows: Float) -> list[tuple[str, npt.NDArray[np.bool_], Caution]]:
     """Find columns that number the rows, or have few whole values like codes of categories."""
     whole = (rows == np.round(rows)).all(axis=0)
-    # If most columns have whole numbers, these may be counts.
-    if len(rows) < 10 or whole.mean() > 0.5:
+    if len(rows) < 10:
         return []
     counting, few = whole & (np.diff(rows, axis=0) > 0.0).all(axis=0), np.zeros_like(whole)
-    few[whole] = [1 < len(np.unique(column)) <= FEW_VALUES for column in rows[:, whole].T]
+    # If most columns have whole numbers, these may be counts or answers.
+    if whole.mean() <= 0.5:
+        few[whole] = [1 < len(np.unique(column)) <= FEW_VALUES for column in rows[:, whole].T]
     return [("codes", counting, {"counting": True}), ("codes", few, {"counting": False})]
 
 

@@ -96,8 +96,10 @@ class Screen:
         return f"{found} control rows ({others})." if others else f"{found} control rows."
 
     def __str__(self) -> str:
-        columns = ["rows", "ratio", "shift", "spread", "q_value", "verdict", "shift_columns"]
-        shown = self.table[columns].head(MOST_SHOWN)
+        shown = self.table[["rows", "ratio", "shift", "spread", "q_value", "verdict"]].head(MOST_SHOWN)
+        # The columns of what is larger: the shift, or the spread beyond 1.
+        by_shift = self.table["shift"] >= self.table["spread"] - 1.0
+        shown = shown.assign(columns=self.table["shift_columns"].where(by_shift, self.table["spread_columns"]))
         return f"{self.summary()}\n{shown.to_string(float_format='{:.3g}'.format)}"
 
 
