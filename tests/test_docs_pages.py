@@ -48,7 +48,7 @@ FOREIGN = {
 }
 FOREIGN_NAMES = {
     *("reg", "serialization_format", "skops_trusted_types", "highly_variable", "GridSearchCV", "SimpleImputer"),
-    *("StandardScaler", "LinearDiscriminantAnalysis", "partial_fit", "FunctionTransformer"),
+    *("StandardScaler", "LinearDiscriminantAnalysis", "partial_fit", "FunctionTransformer", "select_dtypes"),
 }
 
 

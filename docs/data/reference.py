@@ -59,7 +59,13 @@ def reference() -> str:
     lines += section("Building blocks", "-", [])
     for package, title in BLOCKS.items():
         module = import_module(f"standout.{package}")
-        names = [name for name in module.__all__ if name not in standout.__all__]
+        # Functions of the same name in standout and in standout.tl differ.
+        names = [
+            name
+            for name in module.__all__
+            if name != package
+            and getattr(module, name) is not getattr(standout, name, None)
+        ]
         # Constants and types have no page.
         plain = [name for name in names if name.isupper() or name == "Dataset"]
         lines += ["", f".. currentmodule:: standout.{package}"]

@@ -141,12 +141,12 @@ class Option:
 
 
 _HELP = {
-    "n_components": 'Number of components; None is as many as there are. "auto" tests one after the other by '
+    "n_components": 'Number of components; None means all. "auto" tests one after the other by '
     "permutation, and keeps those before the first that is not distinguishable from chance.",
     "kernel": f"The kernel: {', '.join(KERNELS)}. In Python also another kernel of scikit-learn, a callable of two "
     'rows, "precomputed", a pair of a name and a dict of parameters, or a list of kernels to be summed.',
-    "gamma": "Parameter of the kernels rbf, poly, laplacian, sigmoid and chi2. If it is not given: for rbf and "
-    "laplacian a value that follows the distances between rows, for the others scikit-learn's default.",
+    "gamma": "Parameter of the kernels rbf, poly, laplacian, sigmoid and chi2. Default: for rbf and "
+    "laplacian from the distances between rows, for the others as in scikit-learn.",
     "degree": "Degree of a polynomial kernel.",
     "coef0": "Constant of the polynomial and sigmoid kernels.",
     "kernel_params": 'Further parameters of the kernel, such as ``{"bandwidth": 5.0}`` of "gaussian" or those of a '
@@ -160,29 +160,28 @@ _HELP = {
     "alpha": 'How many times the covariance of the background is subtracted. "auto" chooses a value by held-out rows.',
     "background_weights": 'Weight of each background, scaled to sum 1; equal weights if none are given. "worst-case" '
     'is the mixture with the smallest leading ratio, "joint" the background with the largest one, "spectral" the '
-    "mixture on which the view depends least.",
+    "mixture around which the view changes least.",
     "center": 'The point about which the target varies: "own" is its mean, "background" the mean of the backgrounds, '
     "so that a shift of the mean stands out, too.",
     "scale": 'Divide each column by its standard deviation, within the datasets ("pooled") or within the backgrounds '
     '("background"). Every fold and every permutation computes the scale again.',
     "n_columns": 'Number of columns that the components may use. "auto": the fewest columns whose ratio is as good as '
     "the best.",
-    "smooth": "Columns that are neighbours, over which components are smoothed: a chain, or the height and width of an "
-    "image. In Python also a symmetric matrix of weights, or a pair of a graph and a strength.",
+    "smooth": "Neighbouring columns, over which components are smoothed: a chain, or the height and width of an image. "
+    "In Python also a symmetric matrix of weights, or a pair of a graph and a strength.",
     "approximation": 'How rows become coordinates: "exact" uses the whole kernel matrix, "pivoted" chooses landmarks '
     'among rows, "fourier" draws random features. "auto" is "exact" up to 3,000 rows. In Python also an array of '
     "landmarks.",
-    "rank": "Number of coordinates: 1,000 if it is not given, and as many as `tol` needs in the exact case.",
+    "rank": "Number of coordinates. The default is 1,000, or as many as `tol` needs in the exact case.",
     "tol": "Relative tolerance up to which the kernel matrix is factorised.",
     "robust": '"rows": rows far from all others have a smaller weight. "cells": single values far from the others of '
     "their column are first moved to the limit of five robust standard deviations from its median.",
-    "cv": "Number of folds for the held-out ratio and for every choice that is made by held-out rows; None is a fit "
-    "without folds.",
+    "cv": "Number of folds for the held-out ratio and all choices by held-out rows; None fits without folds.",
     "target_label": "With a label, ``fit(X, y)`` uses the rows of this label as target and the rows of each other "
     "label as one background.",
     "solver": 'How the eigenproblem is solved: "dense" by LAPACK, "iterative" for a few components of large problems. '
     "Both have the same answer.",
-    "random_state": "Seed of everything random. Without a seed, equal data have equal results, too.",
+    "random_state": "Seed of all random numbers. Without a seed, equal data have equal results, too.",
 }
 _TABLE = (
     Option("n_components", ALL, 2, Number(int, 1), words=("auto",), none=True),

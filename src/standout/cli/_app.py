@@ -181,7 +181,7 @@ def screen(options: dict[str, Any]) -> None:
 
 
 @command(
-    "Choose the question by hand, on a page that answers.",
+    "Choose target and background by hand, on an interactive page.",
     "_further:explore_files",
     *(argument("data", "TARGET", required=False), *o.data_options, *o.subject_options[:2]),
     *(o.method_option, *o.parameter_options, o.image_option, *o.page_options, o.quiet_option),
@@ -201,7 +201,7 @@ def explore(options: dict[str, Any]) -> None:
 
 
 @command(
-    "Write sums with noise that may leave this place.",
+    "Write private sums, with noise, for others.",
     "_private:release_file",
     *(argument("data", "ROWS"), *o.budget_options, *o.file_options),
     *(output_option("File to write, such as place1.sums."), *o.writing_options),
@@ -220,7 +220,7 @@ def release(options: dict[str, Any]) -> None:
 
 
 @command(
-    "Show the main job on data that need no file.",
+    "Run an example without input files.",
     "_further:show_digits",
     *(o.method_option, output_option("Folder to write.", default="standout-demo"), o.quiet_option),
 )

@@ -112,12 +112,12 @@ def parameter_option(one: Option) -> click.Option:
 file_options = (
     option(FILES, "--format", f"If extensions do not tell: {', '.join(FORMATS)}.", "KIND", type=click.Choice(FORMATS)),
     option(FILES, "--variable", "Array of an .npz, .mat or .zarr file, or layer of an .h5ad file.", "NAME"),
-    option(FILES, "--delimiter", "Sign between the columns of a text file, if it is not found.", "SIGN"),
-    option(FILES, "--header", "Whether the first line of a text file has the names of the columns, if all are numbers, "
+    option(FILES, "--delimiter", "Sign between the columns of a text file; found by default.", "SIGN"),
+    option(FILES, "--header", "Whether the first line has the names of columns; needed if all of them are numbers, "
            "such as wavelengths.", "True|False", type=bool),
     option(FILES, "--decimal", "Decimal sign of a text file.", "SIGN", default="."),
     option(FILES, "--encoding", "Encoding of a text file, such as latin-1.", "NAME"),
-    option(COLUMNS, "--id-column", "Column that names the rows. If not given, text of which no two are equal.", "NAME"),
+    option(COLUMNS, "--id-column", "Column that names the rows. By default, text of unique values.", "NAME"),
     option(COLUMNS, "--columns", "Columns to use, or patterns as 'gene_*'. Repeatable.", "NAME", multiple=True),
     option(COLUMNS, "--exclude", "Columns to leave out, or patterns. Repeatable.", "NAME", multiple=True),
     option(COLUMNS, "--where", "Rows to use: with this value in this column. Repeatable.", "NAME=VALUE", type=pair,
@@ -148,10 +148,10 @@ subject_options = (
            "309 in 309_12.", "REGEX"),
     option(COLUMNS, "--blocks", "For rows in the order of time: number of neighbouring rows that are held out and "
            "permuted together.", "N", type=click.IntRange(1)),
-    option(COLUMNS, "--adjust", "Column, such as age or batch, whose linear effect is taken out of each dataset. "
+    option(COLUMNS, "--adjust", "Column, such as age or batch, whose linear effect is removed from each dataset. "
            "Words are categories. Repeatable.", "NAME", multiple=True),
     option(COLUMNS, "--weight-column", "Column with the weight of each row.", "NAME"),
-    option(COLUMNS, "--within", "Subtract the mean of each subject: look within subjects.", is_flag=True),
+    option(COLUMNS, "--within", "Subtract the mean of each subject, to look within subjects.", is_flag=True),
 )  # fmt: skip
 method_option = option(METHOD, "--method", "What to fit.", type=click.Choice(tuple(COMMAND_METHODS)), default="dpca")
 parameter_options = (
@@ -174,10 +174,10 @@ image_option = option(
 quiet_option = option(OUTPUT, "-q --quiet", "Print nothing unless something goes wrong.", is_flag=True)
 writing_options = (option(OUTPUT, "--overwrite", "Replace an earlier result.", is_flag=True), quiet_option)
 spreadsheet_option = option(
-    OUTPUT, "--spreadsheet", "Put ' before ids and names that a spreadsheet would take for formulas.", is_flag=True
+    OUTPUT, "--spreadsheet", "Put ' before ids and names that a spreadsheet would read as formulas.", is_flag=True
 )
 page_options = (
-    option(PAGE, "--demo", "Explore digits over photographs, which need no file.", is_flag=True),
+    option(PAGE, "--demo", "Explore digits over photographs, without files.", is_flag=True),
     option(PAGE, "--session", "Begin with the steps of a session that was saved on the page.", "FILE"),
     option(PAGE, "--port", "Port of the page; 0 is a free one.", "N", type=click.IntRange(0, 65535), default=0),
     option(PAGE, "--browser/--no-browser", "Open the browser, or only print the address.", default=True,
@@ -192,7 +192,7 @@ budget_options = (
     option(BUDGET, "--delta", "Privacy: far below one over the number of rows, such as 1e-6.", "NUMBER", type=float,
            required=True),
     option(BUDGET, "--person-column", "Column with the person of each row: protects persons, not rows alone.", "NAME"),
-    option(BUDGET, "--max-rows", "Rows of one person that are used, the first ones.", "N", type=int, default=1),
-    option(BUDGET, "--radius", "Length that rows are shortened to, in half ranges. If not given, a quarter of the root "
+    option(BUDGET, "--max-rows", "Most rows of one person; further ones are left out.", "N", type=int, default=1),
+    option(BUDGET, "--radius", "Rows longer than this are shortened, in half ranges. Default: a quarter of the root "
            "of the number of columns.", "NUMBER", type=float),
 )  # fmt: skip

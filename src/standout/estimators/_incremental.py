@@ -292,7 +292,7 @@ def _like_first(source: Source, first: Source) -> Source:
 
 
 def _as_moments(given: Any, name: str, model: Any) -> Moments:
-    """Return moments as they are, and those of a tuple (covariance, count[, mean])."""
+    """Return moments unchanged, and make moments of a tuple (covariance, count[, mean])."""
     if isinstance(given, Moments):
         return given
     if not isinstance(given, tuple) or len(given) not in (2, 3):

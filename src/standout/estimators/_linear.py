@@ -305,7 +305,7 @@ class ContrastivePCA(LinearTransformer):
 
     See Also
     --------
-    DiscriminativePCA : The ratio, which does not depend on units.
+    DiscriminativePCA : The ratio of variances.
 
     Examples
     --------

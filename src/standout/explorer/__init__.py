@@ -36,7 +36,7 @@ __all__ = ["Engine", "State", "Table", "changed", "explore", "inside", "read_ses
 
 # Parameters that the page changes.
 OF_THE_PAGE = ("scale", "center", "n_components", "shrinkage", "alpha", "epsilon")
-# Seconds after the last page was closed until the exploration ends: a page that is loaded again is closed first.
+# Seconds from the closing of the last page to the end, because a page is also closed when it is loaded again.
 GRACE = 6.0
 # Bytes of a message; sessions of very many rows are longer. Timeout of a connection in seconds.
 MOST_BYTES, BYTES_PER_ROW, SILENCE = 2**20, 4, 60.0

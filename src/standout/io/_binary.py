@@ -55,7 +55,7 @@ class ArrowReader(Reader):
             index = json.loads((schema.metadata or {}).get(b"pandas", b"{}")).get("index_columns", [])
         except (ValueError, AttributeError):
             index = []
-        # An index of several levels is read as columns, and one that only counts is not stored.
+        # An index of several levels is read as columns; an index that only numbers the rows is not stored.
         only = index[0] if isinstance(index, list) and len(index) == 1 else None
         self.index = only if isinstance(only, str) and only in self.names else None
 

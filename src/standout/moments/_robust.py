@@ -320,8 +320,7 @@ def _reject_sparse_cells(rows: Rows, cells: bool) -> None:
     """Refuse sparse rows for "cells": if most cells are zero, the median and its deviations are zero."""
     if cells and is_sparse(rows):
         raise InvalidTypeError(
-            "looks for wild cells by the median of each column, but these are sparse rows, most of whose cells are "
-            "zero",
+            "looks for outlying cells by the median of each column, but these are sparse rows of mostly zeros",
             parameter="robust",
             value="cells",
             advice="Use robust='rows', or give the rows as a dense array.",

@@ -96,7 +96,7 @@ class Span:
         return int(self.coordinates[0].shape[1])
 
     def lift(self, V: Float) -> Float:
-        """Return vectors in the columns of the data from their coordinates: the basis times the columns of V."""
+        """Multiply the basis with the columns of V: from coordinates to the columns of the data."""
         if self.basis is not None:
             return product(self.basis, V)
         return self._combined(product(self.weights, V))

@@ -27,7 +27,7 @@ MOST_ROUNDS, EXACT, SLOW = 5, 1e-11, 0.3
 # The same for the components of a fold. Up to this size, folds start from random vectors, so that results do not depend
 # on the path or the array library. Larger ones have one round from the path.
 FOLD_ROUNDS, FOLD_EXACT, FRESH_SIZE = 4, 1e-9, 1000
-# Share of random numbers in a block.
+# Random numbers that are added to a block, as a share of its size.
 BLUR = 1e-12
 # Columns are brought to one size if their variances differ by more than the first number. Beyond the second one,
 # iterations are not tried.

@@ -136,7 +136,7 @@ class Form:
         return total
 
     def root(self) -> Float:
-        """Return R with ``RᵀR`` the matrix, which the caller may overwrite; coefficients must be non-negative."""
+        """Return R with ``RᵀR`` equal to the matrix, which may be overwritten. Coefficients are not negative."""
         parts = [coefficient**0.5 * moments.root() for coefficient, moments in self.terms if coefficient > 0]
         if self.has_ridge or not parts:
             parts.append(self.ridge**0.5 * eye(self.n_features, parts[0] if parts else np.zeros(0)))

@@ -44,8 +44,8 @@ DELTAS = (1e-15, 0.01)
 SMALL_DELTA = "Give a number far below one over the number of rows, such as 1e-6."
 MOST_ROWS_OF_ONE = 10**6
 PUBLIC = (
-    "The bounds are public: use what is known of the columns without looking at the rows, for example by "
-    "standout.private.from_ranges(...), because bounds from the rows would give something of them away."
+    "The bounds are public: take them from documentation, for example by "
+    "standout.private.from_ranges(...). Bounds from the rows would reveal information about them."
 )
 
 
@@ -302,7 +302,7 @@ def total_epsilon(spent: Sequence[Spent], delta: float) -> float:
     """
     check_number(delta, "delta", DELTAS, SMALL_DELTA)
     if not spent or not all(isinstance(one, Spent) for one in spent):
-        raise InvalidTypeError("is not a list of `Spent`", parameter="spent", advice="Give the spent of releases.")
+        raise InvalidTypeError("is not a list of `Spent`", parameter="spent", advice="Use `spent` of releases.")
     return epsilon_of(sum(one.rho for one in spent), float(delta))
 
 

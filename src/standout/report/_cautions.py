@@ -97,7 +97,7 @@ def of_the_fit(fit: Fit, found: dict[str, Any]) -> Iterator[Caution]:
         unit = "rows" if parts[0]["subjects"] is None else "subjects"
         total, width = sum(part[unit] - 1 for part in parts), found["n_columns"]
         if total < ROWS_PER_COLUMN * width:
-            facts = {"unit": unit, "count": total + len(parts), "n_columns": width, "fewer": total <= width}
+            facts = {"unit": unit, "count": total + len(parts), "n_columns": width, "fewer": total + len(parts) < width}
             yield {"kind": "few background rows", **facts}
     subjects = [set(part.subjects.tolist()) for part in fit.datasets if part.subjects is not None]
     shared = len(set.intersection(*subjects)) if len(subjects) > 1 else 0

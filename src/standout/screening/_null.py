@@ -60,7 +60,7 @@ def limit_of(rows: Array) -> float:
 
 
 class Units:
-    """The weighted mean of rows or subjects, and the variance of a unit of weight 1 over all columns."""
+    """The weighted mean of rows or subjects, and the variance of a unit of weight 1, summed over all columns."""
 
     def __init__(self, rows: Array, codes: Codes, correlation: float) -> None:
         counts = np.bincount(codes).astype(float)
@@ -160,7 +160,7 @@ class Null:
         mean, deviation, skewness = self.at(size)[:N_TESTED].T
         z = (scaled - mean) / deviation
         logarithms = -np.log(np.maximum(pearson3.sf(z, skewness), SMALLEST_P))
-        # A statistic that is missing for few rows adds 1, the mean of every statistic.
+        # A statistic that needs more rows is set to 1, the mean of all statistics.
         return z, np.nan_to_num(logarithms, nan=1.0)
 
     def test(self, size: int, scaled: Array) -> tuple[Array, float]:
@@ -228,7 +228,7 @@ class Space:
     ----------
     raw, others : arrays, about the mean of all controls
         The reference rows, and the other half of the controls.
-    subjects : number of each reference row's unit
+    subjects : number of the unit of each reference row
     within : whether every row is compared with the controls of its group
     """
 
@@ -294,7 +294,7 @@ class Side:
     Parameters
     ----------
     fitted, held : arrays, about the mean of all controls
-    subjects : number of each held row's unit
+    subjects : number of the unit of each held row
     within : whether every row is compared with the controls of its group
     shrinkage : float
     """
@@ -401,7 +401,7 @@ class Controls:
         return found, None if groups is None else groups[known], 1 / max(error, 1e-12)
 
     def sides(self, shrinkage: float, rng: np.random.Generator) -> list[Side]:
-        """Return both directions of the cross-fit: one half whitens, the other one is the reference."""
+        """Return both ways to use the halves: one half gives the whitening, the other half is the reference."""
         groups = self.groups if self.kind == "subjects" else None
         units = np.arange(len(self.rows)) if groups is None else np.unique(groups, return_inverse=True)[1]
         parts = halves(units, rng)

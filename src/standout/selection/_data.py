@@ -37,7 +37,7 @@ class Places:
     Attributes
     ----------
     ends : tuple of tuple of int
-        For each dataset, the number of rows up to the end of each place.
+        For each dataset, the cumulated numbers of rows of the places.
     """
 
     ends: tuple[tuple[int, ...], ...]

@@ -241,7 +241,7 @@ def make_deck(
         found |= {number: adjusted(moments, problem.n_covariates, by=total) for number, moments in known.items()}
     every, some = [found.get(part) for part in range(plan.n_parts)], next(iter(found.values()))
     totals = np.array([0.0 if part is None else part.total_weight for part in every])
-    # About the mean of one part: squares of large means would cost digits. A part without rows has zeros.
+    # Centred by the mean of one part, because squares of large means would lose digits. A part without rows has zeros.
     means = [0.0 * some.mean if part is None else part.mean - some.mean for part in every]
     scatters = [(part or some).covariance() * total for part, total in zip(every, totals, strict=True)]
     xp = namespace(some.mean)

@@ -268,7 +268,7 @@ class Mapped(Source):
         return map(self._change, self.host.batches())
 
     def map_reduce(self, function: Callable[[Batch], T], add: Callable[[T, T], T] = operator.add) -> T:
-        """Sum the results of a function over changed batches, in the way of the underlying source."""
+        """Sum the results of a function over changed batches, where the underlying source sums."""
         add = partial(add_known, add)
         size = max(3 * BLOCK_BYTES // (8 * max(self.width or 1, 1)), 1)
         found: T = self.host.map_reduce(partial(_of_changed, self._change, function, add, size), add)
