@@ -248,7 +248,8 @@ class _Refit:
         target = self.deck.moments(*hand)
         images, variances = target.apply(vectors), target.variances
         if self.deck.span is not None:
-            rows = take(self.deck.span.rows[0], self.deck.numbers(hand[0]))
-            images, variances = self.deck.span.lift(images), column_variances(rows, self.deck.chosen(*hand)[1])
+            numbers, weights = self.deck.chosen(*hand)
+            images = self.deck.span.lift(images)
+            variances = column_variances(take(self.deck.span.rows[0], numbers), weights)
         scale = np.sqrt(to_host(variances)[:, None] * to_host(target.variance(vectors)))
         return np.divide(to_host(images), scale, out=np.zeros(scale.shape), where=scale > 0.0).T

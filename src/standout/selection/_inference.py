@@ -359,17 +359,16 @@ class Engine:
 
     def values(self, at: Numbers) -> Float:
         """Return the statistic of a deal: its mean over thinnings, at each value of a path."""
-        every = [self._values(at, number) for number in range(len(self.deck.plan.parts))]
+        deck, statistic, every = self.deck, self.statistic, []
+        by_rows = not self.anew and deck.scatters is None and not is_foreign(deck.rows)
+        held = [0.0 if own is None else float(np.trace(own)) for own in self.held if by_rows]
+        for thinning in range(len(deck.plan.parts)):
+            hands = [deck.chosen(*hand) for hand in deck.hands(at, thinning)] if by_rows else []
+            if hands and statistic.suits_products([len(numbers) for numbers, _ in hands], deck.rows.shape[1]):
+                every.append(statistic.values_by_products(deck.products, hands, held, self.dimension))
+            else:
+                every.append(statistic.values_of(self._sums(at, thinning)))
         return np.asarray(np.mean(every, axis=0))
-
-    def _values(self, at: Numbers, thinning: int) -> Float:
-        deck, statistic = self.deck, self.statistic
-        if not self.anew and deck.scatters is None and not is_foreign(deck.rows):
-            hands = [deck.numbered(*hand) for hand in deck.hands(at, thinning)]
-            if statistic.suits_products([len(numbers) for numbers, _ in hands], deck.rows.shape[1]):
-                held = [0.0 if own is None else float(np.trace(own)) for own in self.held]
-                return statistic.values_by_products(deck.products, hands, held, self.dimension)
-        return statistic.values_of(self._sums(at, thinning))
 
     def _sums(self, at: Numbers, *thinnings: int) -> Sums:
         """Return the sums of a deal for some thinnings together."""

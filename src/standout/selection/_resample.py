@@ -102,7 +102,7 @@ class Deck:
         """Inner products of all rows."""
         return self_product(self.rows.T)
 
-    def numbered(self, parts: Numbers, factors: Float | None = None) -> tuple[Numbers, Float | None]:
+    def chosen(self, parts: Numbers, factors: Float | None = None) -> tuple[Numbers, Float | None]:
         """Return the row numbers of some parts, and the weights of the rows."""
         numbers = self.numbers(parts)
         weights = None if self.weights is None else self.weights[numbers]
@@ -111,14 +111,10 @@ class Deck:
             weights = each if weights is None else weights * each
         return numbers, weights
 
-    def chosen(self, parts: Numbers, factors: Float | None = None) -> tuple[Rows, Float | None]:
-        """Return the rows of some parts with their weights."""
-        numbers, weights = self.numbered(parts, factors)
-        return take(self.rows, numbers), weights
-
     def moments(self, parts: Numbers, factors: Float | None = None) -> ScatterMoments:
         """Return the moments of some parts, each multiplied by its factor."""
-        rows, weights = self.chosen(parts, factors)
+        numbers, weights = self.chosen(parts, factors)
+        rows = take(self.rows, numbers)
         if weights is None:
             total, first = float(rows.shape[0]), namespace(rows).sum(rows, axis=0)
         else:
@@ -136,10 +132,6 @@ class Deck:
         if self._single:
             return take(self.rows, self._order[0])
         return namespace(self.rows).stack([self.moments(np.array([part])).mean for part in range(self.plan.n_parts)])
-
-    def shifted(self, shifts: Float) -> Deck:
-        """Subtract a row from all rows of each part."""
-        return replace(self, rows=self.rows - take(shifts, np.maximum(self.owners, 0)))
 
     def without(self, basis: Float) -> Deck:
         """Remove the directions of an orthonormal basis from all rows."""
@@ -185,7 +177,7 @@ class Deck:
     def wide_sums(self, hands: Sequence[Hand], problem: Problem) -> Sums:
         """Return the sums of a draw of wide rows, with new coordinates."""
         every = [self.chosen(*hand) for hand in hands]
-        rows, weights = [part for part, _ in every], [own for _, own in every]
+        rows, weights = [take(self.rows, numbers) for numbers, _ in every], [own for _, own in every]
         folds = [np.zeros(part.shape[0], dtype=np.intp) for part in rows]
         return WideData(rows, folds, 1, weights, [None] * len(rows), False).sums(problem)
 
@@ -326,4 +318,4 @@ def centred(deck: Deck, own: bool) -> Deck:
         shifts = shifts + like(1.0 - kept[:, None], means) * steps
     homes = np.empty(plan.n_parts, dtype=np.intp)
     homes[plan.parts], homes[plan.fixed] = plan.homes, np.arange(n_sets)[:, None]
-    return deck.shifted(take(shifts, homes))
+    return replace(deck, rows=deck.rows - take(shifts, homes[np.maximum(deck.owners, 0)]))
