@@ -524,6 +524,10 @@ def test_wide_scaled_rows_equal_scaled_columns(rng):
     signs = np.sign((model.correlations_ * other.correlations_).sum(axis=1))
     np.testing.assert_allclose(model.transform(X), signs * other.transform(X / spread), atol=1e-8)
     np.testing.assert_allclose(model.correlations_, signs[:, None] * other.correlations_, atol=1e-8)
+    thin = DiscriminativePCA(2, shrinkage=0.5, scale="pooled").fit(sparse.csr_array(X), background=sparse.csr_array(Y))
+    dense = DiscriminativePCA(2, shrinkage=0.5, scale="pooled").fit(X, background=Y)
+    for name in ("ratio_", "ratio_error_", "scale_", "components_", "correlations_", "patterns_", "mean_"):
+        np.testing.assert_allclose(getattr(thin, name), getattr(dense, name), rtol=1e-8, atol=1e-9)
 
 
 def test_few_columns_are_a_fit_to_these_columns(data):
@@ -532,6 +536,7 @@ def test_few_columns_are_a_fit_to_these_columns(data):
     columns = model.get_support(indices=True)
     assert len(columns) == model.n_columns_ == 3
     np.testing.assert_array_equal(np.flatnonzero(model.components_[0]), columns)
+    np.testing.assert_array_equal(np.flatnonzero(model.get_support()), columns)
     other = DiscriminativePCA(1, shrinkage=0.2, cv=None).fit(X[:, columns], background=Y[:, columns])
     np.testing.assert_allclose(model.eigenvalues_, other.eigenvalues_, **EXACT)
     np.testing.assert_allclose(model.components_[:, columns], other.components_, **EXACT)

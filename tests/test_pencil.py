@@ -36,7 +36,11 @@ def difference(target, backgrounds, weights, alpha, kind="scatter", there=lambda
 def solved(make, solver, n_components, *args, **options):
     """Solve by a solver; the root solver is used for moments that are roots."""
     pencil = make(*args, kind="root" if solver == "root" else "scatter", **options)
-    return solve(pencil, n_components, solver="auto" if solver == "root" else solver)
+    solution = solve(pencil, n_components, solver="auto" if solver == "root" else solver)
+    largest = np.abs(solution.vectors).argmax(axis=0)
+    assert np.all(solution.vectors[largest, np.arange(n_components)] > 0.0)
+    np.testing.assert_allclose(np.diag(solution.patterns.T @ solution.vectors), 1.0, rtol=1e-6)
+    return solution
 
 
 def covariance(X):
@@ -248,6 +252,10 @@ def test_variances_out_of_range_are_refused(rng):
         solve(ratio(target * 1e-156, [background * 1e-156]), 1)
     with pytest.raises(ValueError, match="of such different size"):
         solve(ratio(target * 1e140, [background * 1e-10]), 1)
+    with pytest.raises(ValueError, match="too small for double precision"):
+        solve(difference(target, [background * 1e-156], [1.0], 2.0), 1)
+    with np.errstate(over="ignore"), pytest.raises(ValueError, match="out of the range of double precision"):
+        solve(difference(target, [background * 1e153], [1.0], 1e10), 1)
 
 
 def test_a_pencil_whose_vectors_do_not_have_its_values_is_not_accurate(rng):
