@@ -79,6 +79,12 @@ def test_all_components_of_wide_data_are_those_that_every_fold_has(kind, rng):
     assert np.all(np.isfinite(model.ratio_))
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_all_components_of_wide_data_without_shrinkage_are_those_that_every_fold_has(rng):
+    X, Y = rng.normal(size=(24, 60)), rng.normal(size=(20, 60))
+    assert DiscriminativePCA(None, shrinkage=None).fit(X, background=Y).n_components_ == 33
+
+
 @pytest.mark.parametrize("kind", ALL)
 def test_the_label_form_equals_the_background_form(kind, pair, rng):
     X, Y = pair

@@ -267,6 +267,7 @@ def test_private_sums_are_shrunken_by_their_noise(rng):
         (lambda X, Y: DiscriminativePCA.from_moments((np.eye(3), 5), (np.eye(2), 5)), None, "background 1 has 2 feat"),
         (lambda X, Y: DiscriminativePCA.from_moments((np.ones((3, 2)), 5)), None, "covariance of shape (3, 2)"),
         (lambda X, Y: DiscriminativePCA.from_moments((np.eye(3), 1)), None, "1 rows"),
+        (lambda X, Y: DiscriminativePCA.from_moments((np.zeros((0, 0)), 5)), None, "covariance of shape (0, 0)"),
         (lambda X, Y: DiscriminativePCA.from_moments((np.triu(np.full((3, 3), 1e-12)), 9)), None, "finite symmetric"),
         (lambda X, Y: DiscriminativePCA.from_moments(X), None, "not moments"),
         (

@@ -599,6 +599,7 @@ def test_smooth_adds_the_laplacian_of_the_graph(data):
     forms = [
         ("chain", chain, 1.0),
         (((2, 3), 0.5), grid, 0.5),
+        (grid + grid.T > 0, grid, 1.0),
         ((sparse.csr_array(3 * grid + 3 * grid.T), 2), grid, 6.0),
     ]
     for smooth, edges, strength in forms:
@@ -618,6 +619,7 @@ def test_smooth_adds_the_laplacian_of_the_graph(data):
     [
         (np.ones((3, 2)), "not a graph of the 6 columns"),
         ((2, 4), "not a graph of the 6 columns"),
+        (1j * np.ones((6, 6)), "not a graph of the 6 columns"),
         ("ring", "smooth"),
         (-np.ones((6, 6)), "negative"),
         (np.triu(np.ones((6, 6))), "not symmetric"),

@@ -86,7 +86,8 @@ def fit_problem(
         folds, reason = None, "a fold has no rows of one of the datasets"
     if every:
         # Without a ridge, folds of wide data have fewer components.
-        parts = range(data.n_folds if folds is not None and problem.kind == "difference" else 0)
+        plain = problem.epsilon is None and problem.shrinkage == 0.0
+        parts = range(data.n_folds if folds is not None and plain else 0)
         known = [data.sums(problem, fold) for fold in (None, *parts)]
         most = min(count_directions([adjusted(part, problem.n_covariates) for part in one.moments]) for one in known)
         problem = replace(problem, n_components=min(problem.n_components, max(most, 1)))

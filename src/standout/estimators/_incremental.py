@@ -301,7 +301,7 @@ def _as_moments(given: Any, name: str, model: Any) -> Moments:
     covariance, count = np.asarray(given[0], dtype=np.float64), int(given[1])
     size = covariance.shape[0] if covariance.ndim == 2 else -1
     mean = np.zeros(max(size, 0)) if len(given) == 2 else np.asarray(given[2], dtype=np.float64)
-    sound = covariance.shape == (size, size) and mean.shape == (size,) and count >= 2
+    sound = size > 0 and covariance.shape == (size, size) and mean.shape == (size,) and count >= 2
     sound = sound and bool(np.all(np.isfinite(covariance)))
     if not sound or np.abs(covariance - covariance.T).max() > 1e-8 * np.abs(covariance).max():
         problem = f"{name} has a covariance of shape {covariance.shape}, a mean of shape {mean.shape} and {count} rows"

@@ -25,8 +25,8 @@ ROUNDS = 2
 # residual converges too slowly to go on.
 MOST_ROUNDS, EXACT, SLOW = 5, 1e-11, 0.3
 # The same for the components of a fold. Up to this size, folds start from random vectors, so that results do not depend
-# on the path or the array library. Larger ones have one round from the path.
-FOLD_ROUNDS, FOLD_EXACT, FRESH_SIZE = 4, 1e-9, 1000
+# on the path or the array library. Larger ones have fewer rounds from the vectors of the path.
+FOLD_ROUNDS, NEAR_ROUNDS, FOLD_EXACT, FRESH_SIZE = 4, 2, 1e-9, 1000
 # Random numbers that are added to a block, as a share of its size.
 BLUR = 1e-12
 # Columns are brought to one size if their variances differ by more than the first number. Beyond the second one,
@@ -241,7 +241,7 @@ def fold_vectors(
         values, vectors = values[:, 0], vectors[:, 0]
     else:
         near = () if starts is None or size <= FRESH_SIZE else starts
-        found = stack.improved(near, n_components, 1 if near else FOLD_ROUNDS, FOLD_EXACT)
+        found = stack.improved(near, n_components, NEAR_ROUNDS if near else FOLD_ROUNDS, FOLD_EXACT)
         if found is None:
             return [None] * len(folds)
         values, vectors, _ = found
