@@ -397,8 +397,13 @@ def test_numbers_of_respondents_are_named_among_answers(rng):
     answers = rng.integers(1, 6, size=(60, 9)).astype(float)
     answers[:, 0] = np.arange(1001, 1061)
     parts = [Sample(np.arange(60), answers), Sample(np.arange(60), answers[::-1])]
-    told = worded(columns(parts, ["respondent", *(f"Q{k}" for k in range(8))], scaled=True))
-    assert [caution["text"] for caution in told] == ["Columns number the rows, like an id: respondent."]
+    found = [
+        {"kind": "means", "apart": 0.0},
+        *columns(parts, ["respondent", *(f"Q{k}" for k in range(8))], scaled=True),
+    ]
+    # An id that leads the means is said before them.
+    assert [caution["kind"] for caution in worded(found)] == ["ids", "means"]
+    assert worded(found)[0]["text"] == "Columns number the rows, like an id: respondent."
 
 
 def test_means_far_apart_along_a_component_are_said_if_no_column_differs_more(rng):

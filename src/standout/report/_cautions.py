@@ -42,6 +42,7 @@ WEIGHTS = {
     "no held-out ratio": 90,
     "near PCA": 85,
     "few rows": 80,
+    "ids": 78,
     "means": 75,
     "note": 70,
     "PCA is better": 65,
@@ -238,7 +239,7 @@ def _codes(rows: Float) -> list[tuple[str, npt.NDArray[np.bool_], Caution]]:
     # If most columns have whole numbers, these may be counts or answers.
     if whole.mean() <= 0.5:
         few[whole] = [1 < len(np.unique(column)) <= FEW_VALUES for column in rows[:, whole].T]
-    return [("codes", counting, {"counting": True}), ("codes", few, {"counting": False})]
+    return [("ids", counting, {}), ("codes", few, {})]
 
 
 def _placeholders(rows: Float) -> Iterator[tuple[float, int, int]]:
