@@ -167,15 +167,19 @@ def _centred(products: Float, first: tuple[Numbers, Float], second: tuple[Number
     """
     (rows, left), (columns, right) = first, second
     # Two steps are several times as fast as indexing both ways at once.
-    block = products.take(rows, axis=0).take(columns, axis=1) * (left.sum(axis=1)[:, None] * right.sum(axis=1))
-    block -= left @ (left.T @ block)
-    block -= (block @ right) @ right.T
+    block = products.take(rows, axis=0).take(columns, axis=1)
+    block *= left.sum(axis=1)[:, None]
+    block *= right.sum(axis=1)
+    # In place, because memory for another block takes longer. The transpose is in BLAS's order of memory.
+    linalg.blas.dgemm(-1.0, block.T @ left, left, beta=1.0, c=block.T, trans_b=True, overwrite_c=True)
+    linalg.blas.dgemm(-1.0, right, block @ right, beta=1.0, c=block.T, trans_b=True, overwrite_c=True)
     return block
 
 
 def _largest_by_products(inner: Float, across: Float, back: Float, factors: Float, ridge: float) -> float:
     """Return the largest value of the target's rows, if the rows of backgrounds are multiplied by factors."""
-    matrix = factors[:, None] * back * factors
+    matrix = factors[:, None] * back
+    matrix *= factors
     matrix.flat[:: len(matrix) + 1] += ridge
     factor = cholesky(matrix)
     if factor is None or ridge <= 0.0:
