@@ -1,4 +1,4 @@
-"""Tables from what `standout.tl` has written into an AnnData, as ``scanpy.get`` makes them."""
+"""Tables of the results that `standout.tl` has written into an AnnData, as in ``scanpy.get``."""
 
 from __future__ import annotations
 

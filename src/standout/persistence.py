@@ -87,7 +87,7 @@ _UNNEEDED = tuple(f"sklearn.externals.array_api_compat.{library}" for library in
 _SCHEMA, _VERSIONS = "schema.json", "standout.json"
 # Arrays of a file may have this many bytes, or this many times the bytes of the file: sparse arrays are compressed.
 _MOST_UNPACKED, _MOST_PACKING = 2**30, 100
-# Visits of objects that a file may need. An object that refers to another one by its id visits it again.
+# Most visits of objects when a file is read. An object that refers to another one by its id visits it again.
 _MOST_VISITS = 5_000_000
 _PLAIN = (
     "Use kernels by their names, parameters that are numbers, words or NumPy arrays, scikit-learn's scalers and "

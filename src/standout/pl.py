@@ -1,4 +1,4 @@
-"""Pictures of what `standout.tl` has written into an AnnData. Needs ``standout[plots]``.
+"""Pictures of the results that `standout.tl` has written into an AnnData. Needs ``standout[plots]``.
 
 Each function draws on an Axes and returns it. With ``show=True`` it shows the figure and returns nothing, as in scanpy.
 """

@@ -132,7 +132,7 @@ def fit_coordinates(
         A pivoted Cholesky factor of the whole kernel matrix, landmarks chosen by randomly pivoted Cholesky, random
         Fourier features, or an array of landmarks. See `choose_approximation`.
     rank : int, optional
-        Most coordinates: 1,000 if it is not given, and all of the exact kernel.
+        Most coordinates. The default is 1,000, or all for the exact kernel.
     tol : float, optional
         Relative tolerance of the factor. None means a default that depends on the kernel.
     kernel_rows : bool, default=False

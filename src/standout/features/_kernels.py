@@ -26,7 +26,7 @@ PAPER_KERNELS = ("gaussian", "homogeneous_polynomial", "inhomogeneous_polynomial
 BANDWIDTH_ROWS = 500
 
 Landmarks: TypeAlias = Rows
-"""Rows, or for a precomputed kernel the numbers of columns."""
+"""Rows; for a precomputed kernel, column numbers."""
 
 
 class Kernel:
@@ -221,8 +221,8 @@ def resolve_kernel(
     kernel_weights : sequence of float, default=None
         Weights of a list of kernels; None for equal weights.
     rows : rows of shape (n, n_features), default=None
-        Some rows of all datasets. The bandwidth of a kernel of distances is the median distance between them, if it is
-        not given. Without rows, it is scikit-learn's default.
+        Some rows of all datasets. The default bandwidth is the median distance between them. Without rows, it is
+        scikit-learn's default.
 
     Returns
     -------

@@ -284,7 +284,7 @@ def _check_variable(data: memoryview, order: str) -> None:
         return
     (flags,) = struct.unpack(f"{order}I", parts[0][1][:4])
     kind, is_complex = flags & 0xFF, bool(flags & 0x800)
-    # Numbers and letters: flags, shape, name, numbers; two parts more if sparse, one more if complex.
+    # Parts of a variable: flags, shape, name, numbers; two more if sparse, one more if complex.
     expected = 4 + 2 * (kind == 5) + is_complex
     if 4 <= kind <= 15 and (len(parts) != expected or any(inner == 14 for inner, _ in parts)):
         raise ValueError("a variable lacks a part, or has one too many")

@@ -210,7 +210,7 @@ class Moments(ABC):
 
     @abstractmethod
     def taken(self, columns: npt.NDArray[np.intp]) -> Moments:
-        """Return the moments of some of the columns, by their numbers, without the sums of norms."""
+        """Return the moments of some columns, by number, without the sums of norms."""
 
     @abstractmethod
     def mapped(self, L: Float) -> Moments:

@@ -310,7 +310,7 @@ def finish(
     vectors, a_vectors, b_vectors = vectors * scale, a_vectors * scale, b_vectors * scale
     finite_values = xp.where(infinite, 0.0, values)
     difference = xp.where(infinite, b_vectors, a_vectors - finite_values * b_vectors)
-    # A value of zero is never exact compared with the leading value, so its residual is relative to the latter.
+    # The residual of a value of zero is relative to the leading value.
     leading = largest(finite_values) * float(np.sqrt(np.finfo(np.float64).eps))
     # A difference can cancel, so residuals are relative to the added part.
     added = a_vectors if pencil.a.is_nonnegative else pencil.a.added.apply(vectors)

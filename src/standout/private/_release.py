@@ -275,7 +275,7 @@ def required_rows(n_features: int, epsilon: float, delta: float, *, share: float
 
 
 def total_epsilon(spent: Sequence[Spent], delta: float) -> float:
-    """How much have several releases spent together, of a row or a person that is in all of them?
+    """How much of the budget of a row or person have several releases spent together?
 
     Less than the sum of their ε, because ρ adds up, and ε grows with its square root.
 

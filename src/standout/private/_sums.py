@@ -37,7 +37,7 @@ Whole = npt.NDArray[np.int64]
 LONGEST = 2**15
 # The last entry of every row. A larger entry makes count and mean more precise, and all other sums less.
 LAST = LONGEST // 4
-# Multiples of the diagonal and of the other entries that are released.
+# Factors of the diagonal and of the other entries in a release.
 ON_DIAGONAL, BESIDE = 5, 7
 # The largest change of a release by one row.
 ROW_SENSITIVITY = ON_DIAGONAL * (LONGEST**2 + LAST**2)

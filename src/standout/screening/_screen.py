@@ -71,7 +71,7 @@ class Screen:
     n_controls : int
         Number of control rows.
     units : {"rows", "subjects", "within"}
-        The independent units: rows, whole groups, or rows about the control mean of their group.
+        The independent units: rows, groups, or rows minus the control mean of their group.
     level, effect : float
         The limit of the q-value, and the shift that decides between "no evidence" and "too few rows to say".
     """

@@ -291,7 +291,7 @@ def middle_of(rows: Float) -> Float:
 
 
 def centred(deck: Deck, own: bool) -> Deck:
-    """Move all datasets by the same row or, with `own`, those whose middles differ too much towards the others.
+    """Centre all datasets at one row. With `own`, first move datasets together if their middles differ too much.
 
     Rows about the middle of their own dataset are not independent: their sum is nearly zero. Deals of few subjects in
     many columns then have other leading values than the data. Therefore differences of middles that chance explains are
