@@ -284,7 +284,9 @@ def count_components(
     learned : list of ndarray or None
         The factor of each dataset's weights that was learned from its rows.
     most : int
-        Most components to test. level, n_draws, n_jobs, seed, progress As in `permutation_test`.
+        Most components to test.
+    level, n_draws, n_jobs, seed, progress
+        As in `permutation_test`.
 
     Returns
     -------

@@ -28,7 +28,8 @@ LARGEST_LOG = 100.0
 LEAST_ITERATED = 192
 # Smallest shrinkage at which inner products of rows have enough digits.
 LEAST_SHRINKAGE = 1e-3
-# Most steps, and the relative residual of the vector at which they end; the error of the value is about its square.
+# Most steps, and the relative residual of the vector at which they end. The error of the value is about its square, or
+# the distance to the next value if the two are close.
 MOST_STEPS, TOLERANCE, SMALLEST = 200, 1e-3, 1e-300
 
 
