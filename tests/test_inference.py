@@ -163,6 +163,16 @@ def test_every_relabeling_is_made_once_if_there_are_few(rng):
     assert test.p_values[0] == np.mean(np.array(expected) >= expected[0] - 1e-9)
 
 
+def test_draws_that_differ_from_the_data_by_rounding_alone_reach_the_statistic(rng):
+    """Six subjects with the same rows: the rows of a deal are added in another order, and each p-value is 1."""
+    rows = rng.normal(size=(7, 4)) + 3.0
+    X = np.concatenate([rows, rows[::-1], rows])
+    Y, groups = X[::-1].copy(), np.repeat(np.arange(3), 7)
+    test = permutation_test(fitted(X, Y, shrinkage=0.2), X, background=Y, groups=groups, background_groups=groups + 3)
+    assert len(np.unique(test.draws[0])) > 1
+    assert test.p_values[0] == 1.0
+
+
 @pytest.mark.parametrize("kind", ["shrinkage", "few rows", "alpha"])
 def test_a_chosen_value_is_allowed_for_by_the_largest_of_several(rng, kind):
     """All relabelings of 3 + 3 subjects, at the representatives of the path, in standard deviations of them all."""
