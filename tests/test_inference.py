@@ -586,6 +586,12 @@ def test_left_out_ratios_are_those_of_the_rows_that_were_not_drawn(rng):
     left = [part[own == 0] @ u for part, own in ((X, counts[:40]), (Y, counts[40:]))]
     assert ratio[0] == pytest.approx(left[0].var(ddof=1) / left[1].var(ddof=1))
     np.testing.assert_allclose(np.abs(correlations[0]), np.abs(again.correlations_[0]), atol=1e-9)
+    # Two rows have a variance, and one has none.
+    times = np.ones(90)
+    times[[0, 1, 50, 51]] = 0.0
+    assert np.isfinite(refit.draw(times)[0]).all()
+    times[51] = 1.0
+    assert np.isnan(refit.draw(times)[0]).all()
 
 
 @pytest.mark.parametrize("center", ["own", "background"])

@@ -377,6 +377,12 @@ def check_folds_of_subjects(owners, folds):
     assert rows.max() < 2 * rows.min()
 
 
+def test_two_subjects_are_two_folds(data):
+    X, Y, _ = data
+    given = {"groups": np.arange(120) % 2, "background_groups": 2 + np.arange(90) % 3}
+    assert DiscriminativePCA(1, shrinkage=0.1).fit(X, background=Y, **given).n_folds_ == 2
+
+
 @pytest.mark.filterwarnings("ignore:the means of target and background", NEARLY_PCA)
 @pytest.mark.parametrize("center", ["own", "background"])
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])

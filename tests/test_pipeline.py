@@ -209,3 +209,12 @@ def test_a_plain_search_warns_if_it_cuts_the_background(data):
         search.fit(X[:90], background=Y)
     search.fit(X, background=Y)
     assert search.best_estimator_.background_n_samples_ == [90]
+
+
+def test_columns_have_the_order_of_the_target_before_any_step(data):
+    pandas = pytest.importorskip("pandas")
+    X, Y = (np.asarray(part)[:, :3] for part in data[:2])
+    first, second = (pandas.DataFrame(part, columns=list("abc")) for part in (X, Y))
+    pipeline = make_pipeline(FunctionTransformer(np.asarray), DiscriminativePCA(1))
+    found = pipeline.fit(first, background=second[["c", "a", "b"]])[-1]
+    np.testing.assert_allclose(found.components_, DiscriminativePCA(1).fit(X, background=Y).components_)
