@@ -14,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -64,7 +66,10 @@ def main() -> None:
         for name, target, background, columns, kind, options, bounds in CASES:
             paths = [Path(folder) / f"{part}.{kind}" for part in ("target", "background")]
             for path, rows, own in zip(paths, (target, background), (True, False), strict=True):
-                write(path, max(rows // 100, 50) if quick else rows, columns, own, int(own))
+                n_rows = max(rows // 100, 50) if quick else rows
+                # In a process: the peak of a command would begin with the memory of the process that starts it.
+                with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+                    pool.submit(write, path, n_rows, columns, own, int(own)).result()
             command = [sys.executable, "-m", "standout", "fit", str(paths[0]), "--background", str(paths[1])]
             found = measured([*command, "-o", str(Path(folder) / "result"), "--overwrite", *options])
             verdicts = [
