@@ -348,7 +348,7 @@ def test_without_locks_drafts_work_and_none_is_taken_for_dead(tmp_path, monkeypa
     assert sorted(path.name for path in tmp_path.iterdir()) == [left.name, "out"]
 
 
-MOMENTS = [("fit", 4, "after"), ("transform", 2, "after")]
+MOMENTS = [("fit", 4, "after"), ("transform", 1, "before"), ("transform", 2, "after")]
 
 
 def test_the_next_command_succeeds_after_kills_within_the_renames(tmp_path):

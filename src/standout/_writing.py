@@ -47,8 +47,12 @@ def whole_file(path: Path, *, replace: bool = True) -> Iterator[Path]:
         # In the same folder, so that the last step is an atomic rename.
         final = Path(os.path.realpath(path))
         for dead in dead_drafts(final):
+            # A folder is removed only if it is empty: it can hold an earlier result.
             if dead.is_file():
                 remove(dead)
+            else:
+                with suppress(OSError):
+                    dead.rmdir()
         with locked_draft(final, Path.touch) as draft:
             yield draft
             if replace:
