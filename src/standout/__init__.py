@@ -26,11 +26,7 @@ if TYPE_CHECKING:
     from standout.selection import bootstrap, permutation_test
     from standout.sources import blocks, differences, within
 
-try:
-    # Written when the package is built, from the tags of the repository.
-    __version__: str = import_module("standout._version").__version__
-except ModuleNotFoundError:
-    __version__ = "0.1.0.dev0"
+    __version__: str
 
 __all__ = [
     "BackgroundPipeline",
@@ -74,7 +70,9 @@ _PACKAGES = (
 
 def _found(name: str) -> Any:
     """Import a package or a public name when it is first used."""
-    if name in __all__:
+    if name == "__version__":
+        thing = import_module("importlib.metadata").version("standout")
+    elif name in __all__:
         thing = getattr(import_module(_HOMES.get(name, "standout.estimators")), name)
     elif name in _PACKAGES:
         thing = import_module(f"standout.{name}")
