@@ -26,10 +26,20 @@ from pyarrow import csv, parquet
 CASES = (
     ("Parquet", 300_000, 300_000, 200, "parquet", (), (15.0, None, 1.6)),
     ("Parquet, streamed", 300_000, 300_000, 200, "parquet", ("--stream",), (15.0, None, 0.7)),
+    ("a million, Parquet", 1_000_000, 1_000_000, 50, "parquet", (), (None, None, None)),
+    ("a million, CSV", 1_000_000, 1_000_000, 50, "csv", (), (None, None, None)),
     ("CSV", 100_000, 100_000, 50, "csv", (), (None, None, None)),
     ("images", 1_500, 800, 784, "csv", (), (None, 25.0, None)),
     ("cells", 778, 778, 1_267, "csv", (), (None, 25.0, None)),
 )
+# Cases that are also run in Python, by reading and a default fit, and the most that the command may take beside that.
+BESIDE, MOST = ("a million, Parquet", "a million, CSV"), 1.5
+IN_PYTHON = """
+import sys
+from standout import DiscriminativePCA, read_table
+target, background = map(read_table, sys.argv[1:])
+DiscriminativePCA().fit(target.rows, background=background.rows)
+"""
 
 
 def write(path: Path, rows: int, columns: int, own: bool, seed: int) -> None:
@@ -60,13 +70,17 @@ def main() -> None:
     """Print one table."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true", help="a hundredth of the rows")
-    quick = parser.parse_args().quick
+    names = [case[0] for case in CASES]
+    parser.add_argument("--cases", nargs="*", default=names, choices=names)
+    arguments = parser.parse_args()
     print(f"{os.cpu_count()} cores, load {os.getloadavg()}\n{'':20s} wall s   CPU s      GB")
     with tempfile.TemporaryDirectory() as folder:
         for name, target, background, columns, kind, options, bounds in CASES:
+            if name not in arguments.cases:
+                continue
             paths = [Path(folder) / f"{part}.{kind}" for part in ("target", "background")]
             for path, rows, own in zip(paths, (target, background), (True, False), strict=True):
-                n_rows = max(rows // 100, 50) if quick else rows
+                n_rows = max(rows // 100, 50) if arguments.quick else rows
                 # In a process: the peak of a command would begin with the memory of the process that starts it.
                 with ProcessPoolExecutor(1, get_context("spawn")) as pool:
                     pool.submit(write, path, n_rows, columns, own, int(own)).result()
@@ -78,6 +92,12 @@ def main() -> None:
             ]
             figures = "  ".join(f"{value:6.2f}{verdict}" for value, verdict in zip(found, verdicts, strict=True))
             print(f"{name:20s} {figures}", flush=True)
+            if name in BESIDE:
+                beside = measured([sys.executable, "-c", IN_PYTHON, *map(str, paths)])
+                print(f"{'  in Python':20s} {'  '.join(f'{value:6.2f}' for value in beside)}")
+                for unit, one, other in zip(("wall", "CPU"), found, beside, strict=False):
+                    verdict = "met" if one <= MOST * other else "MISSED"
+                    print(f"{f'  over it, {unit}':20s} {one / other:6.2f} (at most {MOST}: {verdict})", flush=True)
 
 
 if __name__ == "__main__":
