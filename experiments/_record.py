@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-
-from standout.datasets import Contrast
+from sklearn.utils import Bunch
 
 if TYPE_CHECKING:
     from experiments._claims import Claim, Finding
@@ -198,7 +197,7 @@ class Results:
     settings: list[Setting] = field(default_factory=list)
     runs: dict[tuple[str, str], MethodRun] = field(default_factory=dict)
     views: dict[tuple[str, str], View] = field(default_factory=dict)
-    contrasts: dict[str, Contrast] = field(default_factory=dict)
+    contrasts: dict[str, Bunch] = field(default_factory=dict)
     smaller: str = ""
 
     @property
@@ -242,7 +241,7 @@ class Experiment:
     data : str
         The data in one or two sentences.
     draw : callable
-        ``(setting, seed, *datasets)`` to a Contrast, or None where the data do not have what the setting asks for. The
+        ``(setting, seed, *datasets)`` to a Bunch, or None where the data do not have what the setting asks for. The
         datasets are the contents of `files`.
     methods : tuple of Method
     reference : str
@@ -271,7 +270,7 @@ class Experiment:
     title: str
     paper: str
     data: str
-    draw: Callable[..., Contrast | None]
+    draw: Callable[..., Bunch | None]
     methods: tuple[Method, ...]
     reference: str
     claims: tuple[Claim, ...]

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.metrics import calinski_harabasz_score
+from sklearn.utils import Bunch
 from threadpoolctl import threadpool_limits
 
 from experiments._claims import judge, unjudged
@@ -34,7 +35,6 @@ from experiments._record import (
     groups_in_words,
 )
 from experiments.data import Dataset, load
-from standout.datasets import Contrast
 from standout.metrics import clustering_error
 
 # What the paper's figures show; run times are those of a fit of as many components.
@@ -139,7 +139,7 @@ def _measured(experiment: Experiment, datasets: list[Dataset], seeds: range, ste
     return results
 
 
-def _smaller(contrast: Contrast, n_rows: tuple[int, ...]) -> str:
+def _smaller(contrast: Bunch, n_rows: tuple[int, ...]) -> str:
     """Say how many rows there are, if the paper has others."""
     groups = np.unique(contrast.labels, return_counts=True)[1].tolist()
     found = (*groups, *map(len, contrast.backgrounds))
@@ -219,7 +219,7 @@ class Measurement:
     warnings: list[str]
 
 
-def measure(method: Method, contrast: Contrast, seed: int, dimensions: tuple[int, ...]) -> Measurement:
+def measure(method: Method, contrast: Bunch, seed: int, dimensions: tuple[int, ...]) -> Measurement:
     """Fit and time a method, and judge its clusters at each number of components that the data allow."""
     chosen = range(len(contrast.backgrounds)) if method.against is None else method.against
     backgrounds = [contrast.backgrounds[number] for number in chosen]
@@ -260,7 +260,7 @@ def measure(method: Method, contrast: Contrast, seed: int, dimensions: tuple[int
     )
 
 
-def _time(model: Any, contrast: Contrast, backgrounds: list[Any]) -> float:
+def _time(model: Any, contrast: Bunch, backgrounds: list[Any]) -> float:
     """Fit a model, and give the time that it takes."""
     seconds: list[float] = []
     while not seconds or (seconds[0] < QUICK and len(seconds) < 5):

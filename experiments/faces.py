@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.utils import Bunch
 
 from experiments._claims import Claim, lowest, printed, printed_baseline
 from experiments._figure import Panel, score_panel
 from experiments._record import Choice, Experiment, Method, Results, Setting
 from experiments.data import Dataset, faces_contrast
 from standout import KernelContrastivePCA, KernelDiscriminativePCA
-from standout.datasets import Contrast
 
 MAIN = "people 1, 2 | 3"
 KERNEL: dict[str, Any] = {"kernel": "gaussian", "kernel_params": {"bandwidth": 150.0}}
@@ -76,14 +75,14 @@ CLAIMS = (
 )
 
 
-def draw(setting: Setting, seed: int, faces: Dataset) -> Contrast:
+def draw(setting: Setting, seed: int, faces: Dataset) -> Bunch:
     """Take the first images of three people."""
     people = setting.values.get("people")
     if people is None:
         people = np.random.default_rng(seed).permutation(np.unique(faces.labels))[:3].tolist()
     contrast = faces_contrast(faces, target=people[:2], background=people[2:])
     # The same names for any people, so that the legend holds in every setting.
-    return replace(contrast, labels=np.where(contrast.labels == people[0], 1, 2))
+    return Bunch(**(contrast | {"labels": np.where(contrast.labels == people[0], 1, 2)}))
 
 
 def figure(results: Results) -> list[list[Panel]]:

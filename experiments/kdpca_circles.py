@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from sklearn.utils import Bunch
+
 from experiments._claims import Claim, mixes, separates
 from experiments._figure import Panel, ScatterPanel, representative_panels, score_panel
 from experiments._record import Choice, Experiment, Method, Results, Setting, groups_in_words
 from standout import ContrastivePCA, DiscriminativePCA, KernelContrastivePCA, KernelDiscriminativePCA
-from standout.datasets import Contrast, make_hidden_circles
+from standout.datasets import make_hidden_circles
 
 KERNEL: dict[str, Any] = {"kernel": "homogeneous_polynomial", "degree": 2}
 GROUPS = {0: "radius 1", 1: "radius 6"}
@@ -55,7 +57,7 @@ CLAIMS = (
 )
 
 
-def draw(setting: Setting, seed: int) -> Contrast:
+def draw(setting: Setting, seed: int) -> Bunch:
     """Draw the circles."""
     return make_hidden_circles(random_state=seed)
 

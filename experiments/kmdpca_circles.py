@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from sklearn.utils import Bunch
+
 from experiments._claims import Claim, mixes, separates
 from experiments._figure import Panel, score_panel
 from experiments._record import Choice, Experiment, Method, Results, Setting
 from standout import DiscriminativePCA, KernelDiscriminativePCA
-from standout.datasets import Contrast, make_hidden_circles
+from standout.datasets import make_hidden_circles
 
 KERNEL: dict[str, Any] = {"kernel": "homogeneous_polynomial", "degree": 2}
 WEIGHTS = (0.5, 0.5)
@@ -41,7 +43,7 @@ CLAIMS = (
 )
 
 
-def draw(setting: Setting, seed: int) -> Contrast:
+def draw(setting: Setting, seed: int) -> Bunch:
     """Draw the circles."""
     return make_hidden_circles(n_backgrounds=2, random_state=seed)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils import Bunch
 
 from experiments._claims import Claim, mixes, separates
 from experiments._figure import Panel, score_panel
 from experiments._record import Choice, Experiment, Method, Results, Setting
 from standout import ContrastivePCA, DiscriminativePCA
-from standout.datasets import Contrast
 
 WEIGHTS = (0.5, 0.5)
 
@@ -49,7 +49,7 @@ CLAIMS = (
 )
 
 
-def gaussians_over_gaussians(n_target: int = 300, n_background: int = 150, *, random_state: int = 0) -> Contrast:
+def gaussians_over_gaussians(n_target: int = 300, n_background: int = 150, *, random_state: int = 0) -> Bunch:
     """Draw three blocks of five dimensions.
 
     In the first block the target's halves are Gaussian with mean 0 and spread 1, and with mean 8 and spread 2; in the
@@ -71,10 +71,15 @@ def gaussians_over_gaussians(n_target: int = 300, n_background: int = 150, *, ra
     # The first block is drawn with mean 1 and spread 1: bring each half to its own.
     target[:, :5] = np.where(labels[:, None] == 0, target[:, :5] - 1.0, 8.0 + 2.0 * (target[:, :5] - 1.0))
     backgrounds = blocks([2, 10, 2], n_background), blocks([2, 2, 20], n_background)
-    return Contrast(target, backgrounds, labels, "15-D: two Gaussian groups hidden by spreads of 10 and 20")
+    return Bunch(
+        target=target,
+        backgrounds=backgrounds,
+        labels=labels,
+        description="15-D: two Gaussian groups hidden by spreads of 10 and 20",
+    )
 
 
-def draw(setting: Setting, seed: int) -> Contrast:
+def draw(setting: Setting, seed: int) -> Bunch:
     """Draw the groups."""
     return gaussians_over_gaussians(random_state=seed)
 

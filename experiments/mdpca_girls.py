@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from sklearn.utils import Bunch
+
 from experiments._claims import Claim, improves, lowest, mixes, separates
 from experiments._figure import Panel, score_panel, some_images
 from experiments._record import Choice, Experiment, Method, Results, Setting
 from experiments.data import Dataset, make_digits_over_girls
 from standout import ContrastivePCA, DiscriminativePCA
-from standout.datasets import Contrast
 
 INTENSITIES = (0.25, 0.5, 1.0)
 WEIGHTS = (0.5, 0.5)
@@ -81,7 +82,7 @@ CLAIMS = (
 )
 
 
-def draw(setting: Setting, seed: int, mnist: Dataset, girls: Dataset) -> Contrast:
+def draw(setting: Setting, seed: int, mnist: Dataset, girls: Dataset) -> Bunch:
     """Lay digits over girls."""
     return make_digits_over_girls(mnist, girls, random_state=seed, **setting.values)
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.utils import Bunch
 
 from experiments._claims import Claim, improves, lowest, mixes, separates
 from experiments._figure import Panel, representative_panels, score_panel
 from experiments._record import Choice, Experiment, Method, Results, Setting
 from experiments.data import Dataset, mhealth_contrast
 from standout import ContrastivePCA, DiscriminativePCA, KernelContrastivePCA, KernelDiscriminativePCA
-from standout.datasets import Contrast
 
 SUBJECTS = (1, 2, 3, 4)
 
@@ -41,7 +40,7 @@ def methods(bandwidth: float, contrastive_kernel: dict[str, Any]) -> tuple[Metho
     )
 
 
-def draw(setting: Setting, seed: int, mhealth: Dataset) -> Contrast | None:
+def draw(setting: Setting, seed: int, mhealth: Dataset) -> Bunch | None:
     """Draw rows of two activities and of standing still, of one person."""
     options = dict(setting.values)
     dithered = options.pop("dithered", False)
@@ -57,7 +56,7 @@ def draw(setting: Setting, seed: int, mhealth: Dataset) -> Contrast | None:
     return _dithered(contrast, truncated, seed) if dithered else contrast
 
 
-def _dithered(contrast: Contrast, truncated: Any, seed: int) -> Contrast:
+def _dithered(contrast: Bunch, truncated: Any, seed: int) -> Bunch:
     """Spread values that were truncated toward zero evenly over the interval they may come from."""
     rng = np.random.default_rng(seed)
 
@@ -68,7 +67,9 @@ def _dithered(contrast: Contrast, truncated: Any, seed: int) -> Contrast:
         rows[:, truncated] = np.where(values == 0, 2 * parts - 1, values + np.sign(values) * parts)
         return rows
 
-    return replace(contrast, target=spread(contrast.target), backgrounds=tuple(map(spread, contrast.backgrounds)))
+    return Bunch(
+        **(contrast | {"target": spread(contrast.target), "backgrounds": tuple(map(spread, contrast.backgrounds))})
+    )
 
 
 def settings(target: tuple[int, int]) -> tuple[Setting, ...]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import Bunch
 
 from experiments._claims import Claim, improves, mixes, separates, takes_longer
 from experiments._figure import Panel, representative_panels, score_panel
 from experiments._record import Choice, Experiment, Method, Results, Setting
 from experiments.data import Dataset, mice_contrast
 from standout import ContrastivePCA, DiscriminativePCA
-from standout.datasets import Contrast
 
 MAIN = "c-SC-s, standardised"
 
@@ -73,7 +71,7 @@ CLAIMS = (
 )
 
 
-def draw(setting: Setting, seed: int, mice: Dataset) -> Contrast:
+def draw(setting: Setting, seed: int, mice: Dataset) -> Bunch:
     """Take the rows of three classes; there is nothing random in them."""
     options = dict(setting.values)
     scaled = options.pop("scaled")
@@ -82,7 +80,9 @@ def draw(setting: Setting, seed: int, mice: Dataset) -> Contrast:
         return contrast
     (background,) = contrast.backgrounds
     scaler = StandardScaler().fit(background)
-    return replace(contrast, target=scaler.transform(contrast.target), backgrounds=(scaler.transform(background),))
+    return Bunch(
+        **(contrast | {"target": scaler.transform(contrast.target), "backgrounds": (scaler.transform(background),)})
+    )
 
 
 def figure(results: Results) -> list[list[Panel]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sklearn.utils import Bunch
+
 from experiments._claims import (
     Claim,
     at_every,
@@ -16,7 +18,6 @@ from experiments._figure import Panel, score_panel, some_images
 from experiments._record import CLUSTER_SCATTER, ERROR, SCATTER, Choice, Experiment, Method, Results, Setting, Table
 from experiments.data import Dataset, make_digits_over_frogs
 from standout import ContrastivePCA, DiscriminativePCA
-from standout.datasets import Contrast
 
 INTENSITIES = (0.25, 0.5, 0.65, 1.0)
 AUTO = 'dPCA, shrinkage="auto"'
@@ -58,7 +59,7 @@ _SCATTER = (
 )
 
 
-def draw(setting: Setting, seed: int, mnist: Dataset, frogs: Dataset) -> Contrast:
+def draw(setting: Setting, seed: int, mnist: Dataset, frogs: Dataset) -> Bunch:
     """Lay digits over frogs."""
     return make_digits_over_frogs(mnist, frogs, random_state=seed, **setting.values)
 

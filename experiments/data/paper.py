@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils import Bunch
 
 from experiments.data.real import Dataset
-from standout.datasets import Contrast, ImageContrast
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
@@ -30,7 +30,7 @@ def make_digits_over_frogs(
     n_background: int = 3000,
     intensity: float = 0.25,
     random_state: int = 0,
-) -> ImageContrast:
+) -> Bunch:
     """Lay handwritten digits over frogs, against other frogs: the data of the paper's Table I.
 
     A target image is a frog plus ``intensity`` times a digit (white is 1, sums above 1 are not cut off). All frogs are
@@ -53,7 +53,7 @@ def make_digits_over_frogs(
     """
     rng = np.random.default_rng(random_state)
     labels, ink, over, apart = _drawn_images(mnist, frogs, digits, n_per_digit, n_background, rng)
-    return ImageContrast(
+    return Bunch(
         target=_flat(_cropped(over, rng)) + intensity * ink,
         backgrounds=(_flat(_cropped(apart, rng)),),
         labels=labels,
@@ -71,7 +71,7 @@ def make_digits_over_girls(
     n_background: int = 200,
     intensity: float = 0.5,
     random_state: int = 0,
-) -> ImageContrast:
+) -> Bunch:
     """Lay handwritten digits over girls, against the halves of other girls: the data of the paper's Fig. 10.
 
     A target image is a photograph of a girl, resized to 28 x 28 pixels, plus ``intensity`` times a digit. Both
@@ -97,7 +97,7 @@ def make_digits_over_girls(
     upper, lower = photographs.copy(), photographs
     upper[:, upper.shape[1] // 2 :] = 0.0
     lower[:, : lower.shape[1] // 2] = 0.0
-    return ImageContrast(
+    return Bunch(
         target=_flat(_resized(over)) + intensity * ink,
         backgrounds=(upper, lower),
         labels=labels,
@@ -112,7 +112,7 @@ def mice_contrast(
     target: Sequence[str] = ("t-SC-m", "t-SC-s"),
     background: Sequence[str] = ("c-SC-s",),
     missing: float | None = None,
-) -> Contrast:
+) -> Bunch:
     """Take classes of mice against other classes: by default, the data of the paper's Fig. 3.
 
     By default, 135 rows of mice with Down syndrome that were given memantine and 132 of such that were not, against 135
@@ -141,7 +141,8 @@ def mice_contrast(
         )
     X = np.where(np.isnan(mice.X), np.nanmean(used, axis=0) if missing is None else missing, mice.X)
     description = f"{X.shape[1]} proteins: mice of class {_and(target)} against {_and(background)}"
-    return Contrast(*_split(X, mice.labels, chosen, target, background), description)
+    rows, others, labels = _split(X, mice.labels, chosen, target, background)
+    return Bunch(target=rows, backgrounds=others, labels=labels, description=description)
 
 
 def mhealth_contrast(
@@ -152,7 +153,7 @@ def mhealth_contrast(
     background: Sequence[int] = (1,),
     n_per_label: int = 100,
     random_state: int = 0,
-) -> Contrast:
+) -> Bunch:
     """Take activities of one person against standing still: the data of the paper's Figs. 6 and 7.
 
     The default is the first test; ``target=(6, 9)``, waist bends and cycling, gives the second. The paper tells neither
@@ -176,12 +177,13 @@ def mhealth_contrast(
     n_rows = min(n_per_label, *map(len, every.values()))
     chosen = {label: np.sort(rng.permutation(rows)[:n_rows]) for label, rows in every.items()}
     description = f"{mhealth.X.shape[1]} sensor signals: activities {_and(target)} against {_and(background)}"
-    return Contrast(*_split(mhealth.X, mhealth.labels, chosen, target, background), description)
+    rows, others, labels = _split(mhealth.X, mhealth.labels, chosen, target, background)
+    return Bunch(target=rows, backgrounds=others, labels=labels, description=description)
 
 
 def faces_contrast(
     faces: Dataset, *, target: Sequence[int] = (1, 2), background: Sequence[int] = (3,), n_images: int = 60
-) -> ImageContrast:
+) -> Bunch:
     """Take the first images of two people against those of a third one: the data of the paper's Fig. 8.
 
     Rows have 32,256 pixels from 0 to 1; the lights are the same for all people. The paper tells neither the people nor
@@ -204,7 +206,13 @@ def faces_contrast(
     images, others, labels = _split(faces.X, faces.labels, chosen, target, background)
     height, width = faces.X.shape[1:]
     description = f"{height} x {width} pixels: faces of people {_and(target)} against {_and(background)}"
-    return ImageContrast(_flat(images), tuple(map(_flat, others)), labels, description, (height, width))
+    return Bunch(
+        target=_flat(images),
+        backgrounds=tuple(map(_flat, others)),
+        labels=labels,
+        description=description,
+        image_shape=(height, width),
+    )
 
 
 def _by_label(labels: Array, wanted: Sequence[Any], usable: Any = True) -> dict[Any, Rows]:

@@ -7,24 +7,16 @@ generator needs a file or a download.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import ndimage
 from sklearn.datasets import load_digits, load_sample_images
+from sklearn.utils import Bunch
 
 from standout._messages import InvalidValueError, require_extra
 
-__all__ = [
-    "Contrast",
-    "FactorModel",
-    "ImageContrast",
-    "make_digits_over_photographs",
-    "make_factor_model",
-    "make_hidden_circles",
-]
+__all__ = ["make_digits_over_photographs", "make_factor_model", "make_hidden_circles"]
 
 Floats = npt.NDArray[np.float64]
 Seed = int | np.random.Generator | None
@@ -41,81 +33,6 @@ _SHARED_RATIO = 1.2
 _LUMA = np.array([0.299, 0.587, 0.114])
 
 
-@dataclass(frozen=True, eq=False)
-class Contrast:
-    """Data that show whether a method finds what stands out.
-
-    A target with groups hidden in it, and backgrounds without them.
-
-    Attributes
-    ----------
-    target : ndarray of shape (m, D)
-        The data with the signal.
-    backgrounds : tuple of ndarray of shape (n_k, D)
-        The data without it; one or more.
-    labels : ndarray of shape (m,)
-        Hidden group of each target row: for judging a method, not for the fit.
-    description : str
-        One line on what the data are.
-
-    Examples
-    --------
-    >>> from standout.datasets import make_hidden_circles
-    >>> make_hidden_circles()
-    Contrast(description='4-D: circles of radii 1 and 6 hidden by larger ones; backgrounds: 1')
-    """
-
-    target: Floats = field(repr=False)
-    backgrounds: tuple[Floats, ...] = field(repr=False)
-    labels: npt.NDArray[Any] = field(repr=False)
-    description: str
-
-
-@dataclass(frozen=True, eq=False)
-class FactorModel(Contrast):
-    """Data that show which of the true directions a method finds.
-
-    Attributes
-    ----------
-    target, backgrounds, description
-        As in :class:`Contrast`.
-    labels : ndarray of shape (m, d)
-        True coefficients of each target row along the directions.
-    directions : ndarray of shape (d, D)
-        Orthonormal rows: the directions of the target alone.
-
-    Examples
-    --------
-    >>> from standout.datasets import make_factor_model
-    >>> make_factor_model(n_features=50)
-    FactorModel(description='50-D: 10 shared directions, 1 of the target only, unit noise; one background')
-    """
-
-    directions: Floats = field(repr=False)
-
-
-@dataclass(frozen=True, eq=False)
-class ImageContrast(Contrast):
-    """Images that show whether a method finds what stands out.
-
-    Attributes
-    ----------
-    target, backgrounds, labels, description
-        As in :class:`Contrast`, one flattened image per row.
-    image_shape : tuple of int
-        Height and width: ``row.reshape(image_shape)`` is the image again.
-
-    Examples
-    --------
-    >>> from standout.datasets import make_digits_over_photographs
-    >>> images = make_digits_over_photographs()
-    >>> images.target[0].reshape(images.image_shape).shape
-    (16, 16)
-    """
-
-    image_shape: tuple[int, int]
-
-
 def make_hidden_circles(
     n_target: int = 300,
     n_background: int = 150,
@@ -123,7 +40,7 @@ def make_hidden_circles(
     n_backgrounds: int = 1,
     noise_variance: float = 0.1,
     random_state: Seed = 0,
-) -> Contrast:
+) -> Bunch:
     """Does a method find groups that no linear view shows?
 
     The data of the paper's KdPCA and KMdPCA tests. In the first two dimensions the target lies on circles of radius 1
@@ -147,8 +64,9 @@ def make_hidden_circles(
 
     Returns
     -------
-    Contrast
-        ``labels`` tells the small circle (0) from the large one (1).
+    sklearn.utils.Bunch
+        ``target`` and the tuple ``backgrounds`` are arrays with a row per sample; ``labels`` tells the small circle (0)
+        of each target row from the large one (1), for judging a method; ``description`` is one line.
 
     Examples
     --------
@@ -170,7 +88,7 @@ def make_hidden_circles(
     target = _on_circles([hidden, *radii], n_target, noise_variance, rng)
     backgrounds = tuple(_on_circles(own, n_background, noise_variance, rng) for own in others)
     description = f"{target.shape[1]}-D: circles of radii 1 and 6 hidden by larger ones; backgrounds: {n_backgrounds}"
-    return Contrast(target, backgrounds, labels, description)
+    return Bunch(target=target, backgrounds=backgrounds, labels=labels, description=description)
 
 
 def make_factor_model(
@@ -183,7 +101,7 @@ def make_factor_model(
     shared_variance: float | Sequence[float] = 100.0,
     specific_variance: float | Sequence[float] = 16.0,
     random_state: Seed = 0,
-) -> FactorModel:
+) -> Bunch:
     """Does a method recover the directions that only the target has?
 
     The model of the paper's optimality result (Theorem 3): a background row is ``m_y + U_b psi + e`` as in eq. (y), a
@@ -207,8 +125,10 @@ def make_factor_model(
 
     Returns
     -------
-    FactorModel
-        ``directions`` and ``labels`` are the true directions and factors.
+    sklearn.utils.Bunch
+        ``target``, ``backgrounds`` and ``description`` as in `make_hidden_circles`; ``directions`` of shape
+        (n_specific, n_features) has the orthonormal directions of the target alone, and ``labels`` of shape
+        (n_target, n_specific) the coefficients of each target row along them.
 
     Examples
     --------
@@ -229,10 +149,13 @@ def make_factor_model(
     specific_factors = rng.standard_normal((n_target, n_specific)) * np.sqrt(specific_variance)
     target = _from_factors(np.hstack([shared_factors, specific_factors]), directions, rng)
     backgrounds = (_from_factors(background_factors, directions[:n_shared], rng),)
-    description = (
-        f"{n_features}-D: {n_shared} shared directions, {n_specific} of the target only, unit noise; one background"
+    return Bunch(
+        target=target,
+        backgrounds=backgrounds,
+        labels=specific_factors,
+        directions=directions[n_shared:],
+        description=f"{n_features}-D: {n_shared} shared directions, {n_specific} of the target only, unit noise",
     )
-    return FactorModel(target, backgrounds, specific_factors, description, directions[n_shared:])
 
 
 def _halves(n_rows: int) -> npt.NDArray[np.intp]:
@@ -266,7 +189,7 @@ def make_digits_over_photographs(
     *,
     intensity: float = 0.35,
     random_state: Seed = 0,
-) -> ImageContrast:
+) -> Bunch:
     """Does a method see handwritten digits through the photographs they are laid over?
 
     The recipe of the paper's Table I without a download. Target images are sixes and nines added to pieces of two
@@ -291,8 +214,9 @@ def make_digits_over_photographs(
 
     Returns
     -------
-    ImageContrast
-        ``labels`` holds the digit of each target row.
+    sklearn.utils.Bunch
+        ``target``, ``backgrounds`` and ``description`` as in `make_hidden_circles`, with a flattened image per row;
+        ``labels`` has the digit of each target row; ``row.reshape(image_shape)`` is the image again.
 
     Examples
     --------
@@ -307,7 +231,9 @@ def make_digits_over_photographs(
     target = _pieces(photographs, n_target, 0, rng) + intensity * handwriting
     backgrounds = (_pieces(photographs, n_background, 1, rng),)
     description = "16 x 16 pixels: digits 6 and 9 hidden over photographs; one background"
-    return ImageContrast(target, backgrounds, labels, description, (_SIDE, _SIDE))
+    return Bunch(
+        target=target, backgrounds=backgrounds, labels=labels, description=description, image_shape=(_SIDE, _SIDE)
+    )
 
 
 def _photographs() -> list[Floats]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 import numpy as np
+from sklearn.utils import Bunch
 
 import standout
 from standout._messages import InvalidValueError, collected_warnings, listed, require_extra
@@ -20,7 +21,7 @@ from standout.cli._display import Display
 from standout.cli._fit import begun, beside, fit_and_write, make_estimator, numbered, render, show_result
 from standout.cli._folder import check_output_file, recover
 from standout.cli._options import FITTED_AS
-from standout.datasets import ImageContrast, make_digits_over_photographs
+from standout.datasets import make_digits_over_photographs
 from standout.estimators._scores import described
 from standout.io import Preparation, Scan, csv_writer, write_csv
 from standout.report._words import shortened, static
@@ -132,7 +133,7 @@ def show_digits(options: dict[str, Any]) -> None:
     show_result(found, final, display)
 
 
-def demo_datasets(images: ImageContrast) -> Datasets:
+def demo_datasets(images: Bunch) -> Datasets:
     """Return the images as the datasets of a fit."""
     height, width = images.image_shape
     columns = [f"pixel {row + 1}:{column + 1}" for row in range(height) for column in range(width)]
