@@ -1,7 +1,8 @@
 """The parameters of the estimators in one table: values, default, methods and help.
 
-The table feeds scikit-learn's ``_parameter_constraints``, the docstrings and the options of the command line, so that
-they cannot differ. Nothing is imported here but the standard library: the help of the command line has to be fast.
+The allowed values of a parameter are written once, as a docstring writes them. Docstrings, checks and the options of
+the command line are made from these words, so that they cannot differ. Nothing is imported here but the standard
+library: the help of the command line has to be fast.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import re
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
+from numbers import Integral, Real
 from typing import Any, TypeVar
 
 from standout._messages import InvalidTypeError, InvalidValueError
@@ -24,7 +26,6 @@ METHODS = {
     "kcpca": "kernel contrastive PCA",
 }
 ALL, LINEAR, KERNELIZED = tuple(METHODS), ("dpca", "cpca"), ("kdpca", "kcpca")
-WEIGHT_RULES = ("worst-case", "joint", "spectral")
 POLYNOMIALS = ("poly", "homogeneous_polynomial", "inhomogeneous_polynomial")
 KERNELS = ("rbf", "gaussian", "laplacian", "linear", *POLYNOMIALS, "cosine", "sigmoid", "chi2")
 # Formats of files by extension, and the ways to treat missing values.
@@ -37,39 +38,8 @@ EXTENSIONS = {
 }
 FORMATS = tuple(dict.fromkeys(EXTENSIONS.values()))
 MISSING = ("error", "drop-rows", "mean", "median", "zero")
-# Names of other values in docstrings and messages.
-_PHRASES = {
-    "array-like": "array-like",
-    "random_state": "RandomState instance",
-    "sparse matrix": "sparse matrix",
-    "no_validation": "object",
-    callable: "callable",
-    dict: "dict",
-    list: "list",
-    str: "str",
-    tuple: "tuple",
-}
 _WIDTH = 120
-
-
-@dataclass(frozen=True)
-class Number:
-    """Numbers from `least` to `most`, both included; `above` excludes `least`."""
-
-    kind: type[int] | type[float]
-    least: float | None = None
-    most: float | None = None
-    above: bool = False
-
-    @property
-    def phrase(self) -> str:
-        """The interval as a docstring writes it."""
-        name = "int" if self.kind is int else "float"
-        if self.least is not None and self.most is not None:
-            return (
-                f"{name} in {'(' if self.above else '['}{self.least:.10g}, {self.most:.10g}{')' if self.above else ']'}"
-            )
-        return name if self.least is None else f"{name} {'>' if self.above else '>='} {self.least:g}"
+_NUMBERS = re.compile(r"(int|float)(?: (>=?) (\d+)| in ([\[(])(\d+), (\d+))?")
 
 
 @dataclass(frozen=True)
@@ -78,16 +48,8 @@ class Option:
 
     Attributes
     ----------
-    number : Number or None
-        Numbers that are allowed.
-    words : tuple of str
-        Words that are allowed.
-    none : bool
-        Whether None is allowed.
-    also : tuple
-        Further types, in the form of scikit-learn's constraints.
-    several : bool
-        Whether the command line accepts numbers separated by commas.
+    phrase : str
+        The allowed values, as a docstring writes them: numbers first, then words in quotes, types, and None.
     command : bool
         Whether the command line has it.
     """
@@ -95,11 +57,7 @@ class Option:
     name: str
     methods: tuple[str, ...]
     default: Any
-    number: Number | None = None
-    words: tuple[str, ...] = ()
-    none: bool = False
-    also: tuple[Any, ...] = ()
-    several: bool = False
+    phrase: str
     command: bool = True
 
     @property
@@ -108,36 +66,41 @@ class Option:
         return _HELP[self.name]
 
     @property
-    def phrase(self) -> str:
-        """The allowed values, as a docstring writes them."""
-        parts = [] if self.number is None else [self.number.phrase]
-        parts += [f'"{word}"' for word in self.words]
-        parts += [_PHRASES[kind] for kind in self.also if kind is not str or not self.words]
-        parts += ["None"] if self.none or "random_state" in self.also else []
-        return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} or {parts[-1]}"
-
-    @property
     def text(self) -> str:
         """The entry of a docstring's section Parameters."""
         default = f'"{self.default}"' if isinstance(self.default, str) else self.default
         lines = textwrap.wrap(self.help, _WIDTH - 8, break_on_hyphens=False)
         return "\n".join([f"{self.name} : {self.phrase}, default={default}", *(f"    {line}" for line in lines)])
 
-    def constraints(self) -> list[Any]:
-        """Return the allowed values as scikit-learn writes them."""
-        from numbers import Integral, Real
+    @cached_property
+    def number(self) -> type[int] | type[float] | None:
+        """The type of the numbers that are allowed."""
+        found = _NUMBERS.match(self.phrase)
+        return None if found is None else int if found[1] == "int" else float
 
-        from sklearn.utils._param_validation import Interval, StrOptions
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """The words that are allowed."""
+        return tuple(re.findall('"(.*?)"', self.phrase))
 
-        made: list[Any] = [None] if self.none else []
-        if self.number is not None:
-            number, whole = self.number, self.number.kind is int
-            left = "neither" if number.above else "left"
-            closed = left if number.most is None or number.above else "both"
-            made.append(Interval(Integral if whole else Real, number.least, number.most, closed=closed))
-        if self.words and str not in self.also:
-            made.append(StrOptions(set(self.words)))
-        return [*made, *self.also]
+    @cached_property
+    def types(self) -> set[str]:
+        """The names of the types that are allowed, and None."""
+        return set(re.findall(r"[\w-]+", re.sub('".*?"', "", self.phrase)))
+
+    def allows(self, value: Any) -> bool:
+        """Return whether a value is allowed."""
+        found, is_number = _NUMBERS.match(self.phrase), isinstance(value, Integral if self.number is int else Real)
+        if found is not None and is_number:
+            least, most, is_open = float(found[3] or found[5] or "-inf"), float(found[6] or "inf"), found[4] == "("
+            above = value > least if is_open or found[2] == ">" else value >= least
+            return above and (value < most if is_open else value <= most) and not isinstance(value, bool)
+        if isinstance(value, str) and value in self.words:
+            return True
+        names = {"None", "object"} if value is None else {kind.__name__ for kind in type(value).__mro__}
+        names |= {"callable"} if callable(value) else set()
+        names |= {"array-like"} if hasattr(value, "__len__") and not isinstance(value, str | bytes | dict) else set()
+        return not names.isdisjoint(self.types)
 
 
 _HELP = {
@@ -183,30 +146,31 @@ _HELP = {
     "Both have the same answer.",
     "random_state": "Seed of all random numbers. Without a seed, equal data have equal results, too.",
 }
+_KERNELS = ", ".join(f'"{name}"' for name in KERNELS)
 _TABLE = (
-    Option("n_components", ALL, 2, Number(int, 1), words=("auto",), none=True),
-    Option("kernel", KERNELIZED, "rbf", words=KERNELS, also=(str, callable, tuple, list)),
-    Option("gamma", KERNELIZED, None, Number(float, 0, above=True), none=True),
-    Option("degree", KERNELIZED, 3, Number(float, 0, above=True)),
-    Option("coef0", KERNELIZED, 1, Number(float)),
-    Option("kernel_params", KERNELIZED, None, none=True, also=(dict,), command=False),
-    Option("kernel_weights", KERNELIZED, None, words=("learn",), none=True, also=("array-like",), command=False),
-    Option("shrinkage", ("dpca",), "auto", Number(float, 0, 1), words=("auto", "ledoit-wolf"), none=True),
-    Option("epsilon", ("kdpca",), "auto", Number(float, 0, above=True), words=("auto",)),
-    Option("alpha", ("cpca", "kcpca"), "auto", Number(float, 0), words=("auto",)),
-    Option("background_weights", ALL, None, words=WEIGHT_RULES, none=True, also=("array-like",), several=True),
-    Option("center", ALL, "own", words=("own", "background")),
-    Option("scale", LINEAR, None, words=("pooled", "background"), none=True),
-    Option("n_columns", LINEAR, None, Number(int, 1), words=("auto",), none=True),
-    Option("smooth", ("dpca",), None, words=("chain",), none=True, also=(tuple, "array-like", "sparse matrix")),
-    Option("approximation", KERNELIZED, "auto", words=("auto", "exact", "pivoted", "fourier"), also=("array-like",)),
-    Option("rank", KERNELIZED, None, Number(int, 1), none=True),
-    Option("tol", KERNELIZED, None, Number(float, 0, 1, above=True), none=True, command=False),
-    Option("robust", ALL, None, words=("rows", "cells"), none=True),
-    Option("cv", ALL, 5, Number(int, 2, 1000), none=True),
-    Option("target_label", ALL, None, also=("no_validation",), command=False),
-    Option("solver", LINEAR, "auto", words=("auto", "dense", "iterative")),
-    Option("random_state", ALL, None, Number(int, 0, 2**32 - 1), none=True, also=("random_state",)),
+    Option("n_components", ALL, 2, 'int >= 1, "auto" or None'),
+    Option("kernel", KERNELIZED, "rbf", f"{_KERNELS}, str, callable, tuple or list"),
+    Option("gamma", KERNELIZED, None, "float > 0 or None"),
+    Option("degree", KERNELIZED, 3, "float > 0"),
+    Option("coef0", KERNELIZED, 1, "float"),
+    Option("kernel_params", KERNELIZED, None, "dict or None", command=False),
+    Option("kernel_weights", KERNELIZED, None, '"learn", array-like or None', command=False),
+    Option("shrinkage", ("dpca",), "auto", 'float in [0, 1], "auto", "ledoit-wolf" or None'),
+    Option("epsilon", ("kdpca",), "auto", 'float > 0 or "auto"'),
+    Option("alpha", ("cpca", "kcpca"), "auto", 'float >= 0 or "auto"'),
+    Option("background_weights", ALL, None, '"worst-case", "joint", "spectral", array-like or None'),
+    Option("center", ALL, "own", '"own" or "background"'),
+    Option("scale", LINEAR, None, '"pooled", "background" or None'),
+    Option("n_columns", LINEAR, None, 'int >= 1, "auto" or None'),
+    Option("smooth", ("dpca",), None, '"chain", tuple, array-like, sparse matrix or None'),
+    Option("approximation", KERNELIZED, "auto", '"auto", "exact", "pivoted", "fourier" or array-like'),
+    Option("rank", KERNELIZED, None, "int >= 1 or None"),
+    Option("tol", KERNELIZED, None, "float in (0, 1) or None", command=False),
+    Option("robust", ALL, None, '"rows", "cells" or None'),
+    Option("cv", ALL, 5, "int in [2, 1000] or None"),
+    Option("target_label", ALL, None, "object", command=False),
+    Option("solver", LINEAR, "auto", '"auto", "dense" or "iterative"'),
+    Option("random_state", ALL, None, "int in [0, 4294967295], RandomState instance or None"),
 )
 OPTIONS: dict[str, Option] = {option.name: option for option in _TABLE}
 # Parameters of ``fit``, of the readers and of private releases, as the command line calls them.
@@ -229,27 +193,17 @@ OPTION_NAMES: dict[str, str] = {
 }
 
 
-def options_for(*methods: str) -> list[Option]:
-    """Return the parameters that one of the methods has, in the order of the signature."""
-    return [option for option in OPTIONS.values() if any(method in option.methods for method in methods)]
-
-
 @cache
-def _checks(method: str) -> list[tuple[Option, list[Any]]]:
-    """Return the checked parameters of a method, with scikit-learn's constraints."""
-    from sklearn.utils._param_validation import make_constraint
-
-    checked = [option for option in options_for(method) if "no_validation" not in option.also]
-    return [(option, [make_constraint(one) for one in option.constraints()]) for option in checked]
+def options_for(*methods: str) -> tuple[Option, ...]:
+    """Return the parameters that one of the methods has, in the order of the signature."""
+    return tuple(option for option in OPTIONS.values() if any(method in option.methods for method in methods))
 
 
 def check_parameters(method: str, values: Mapping[str, Any]) -> None:
     """Raise an error for the first invalid parameter of an estimator, with the allowed values."""
-    for option, allowed in _checks(method):
-        if option.name not in values:
-            continue
-        value = values[option.name]
-        if isinstance(value, bool) or not any(one.is_satisfied_by(value) for one in allowed):
+    for option in options_for(method):
+        value = values.get(option.name, option.default)
+        if value is not option.default and not option.allows(value):
             plain = value is None or isinstance(value, str | int | float)
             kind = InvalidValueError if plain else InvalidTypeError
             raise kind("cannot be used", parameter=option.name, value=value, advice=f"Use {option.phrase}.")

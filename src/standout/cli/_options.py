@@ -32,10 +32,10 @@ def value_of(one: Option) -> Callable[[Any], Any]:
         with suppress(ValueError, click.BadParameter):
             if one.name == "smooth":
                 return sides(value)
-            if one.several:
+            if one.name == "background_weights":
                 return [float(part) for part in value.split(",")]
             if one.number is not None:
-                return one.number.kind(value)
+                return one.number(value)
         raise click.BadParameter(f"{value!r} is none of these: {metavar_of(one).replace('|', ', ')}.")
 
     return read
@@ -43,12 +43,12 @@ def value_of(one: Option) -> Callable[[Any], Any]:
 
 def words_of(one: Option) -> tuple[str, ...]:
     """Return the words that a parameter accepts."""
-    return (*one.words, "none") if one.none else one.words
+    return (*one.words, "none") if "None" in one.types else one.words
 
 
 def metavar_of(one: Option) -> str:
     """Return the placeholder of a value in the help."""
-    number = [] if one.number is None else ["N" if one.number.kind is int else "NUMBER"]
+    number = [] if one.number is None else ["N" if one.number is int else "NUMBER"]
     further = {"background_weights": ["W1,W2,..."], "smooth": ["HEIGHTxWIDTH"]}.get(one.name, [])
     return "NAME" if len(words_of(one)) > 5 else "|".join([*number, *further, *words_of(one)])
 
