@@ -77,7 +77,7 @@ def test_scores_of_fitted_cells_are_held_out_and_others_are_transformed(adata):
 
 
 def test_components_correlations_and_findings_are_written_by_the_conventions_of_scanpy(adata):
-    standout.tl.dpca(adata, "condition", target="stim", reference="ctrl", n_comps=3)
+    standout.tl.dpca(adata, "condition", target="stim", background="ctrl", n_comps=3)
     (target, background), _ = split(adata, "stim", "ctrl")
     model = DiscriminativePCA(3).fit(target, background=background)
     about = adata.uns["dpca"]
@@ -310,7 +310,6 @@ def test_other_pictures_show_what_was_written(adata):
         (lambda a: standout.tl.dpca(a, "condition", "stim", "stim"), "both target and background"),
         (lambda a: standout.tl.dpca(a, "condition", ["stim", "stim"]), "the same condition twice"),
         (lambda a: standout.tl.dpca(a, "condition", ["stim", "ctrl", "other"]), "no condition beside the target"),
-        (lambda a: standout.tl.dpca(a, "condition", "stim", "ctrl", reference="ctrl"), "reference='ctrl' is given"),
         (lambda a: standout.tl.dpca(a, "condition", "stim", n_comps=2, n_components=2), "n_comps=2 is given"),
         (lambda a: standout.tl.dpca(a, "condition", "stim", layer="raw"), "layer='raw' is not in adata.layers"),
         (lambda a: standout.tl.dpca(a, "condition", "stim", use_rep="X_pca"), "use_rep='X_pca' is not in adata.obsm"),

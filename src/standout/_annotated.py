@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,86 +28,85 @@ FOUND = (
     *("ratio", "ratio_error", "ratio_interval", "spread", "shift", "eigenvalues", "background_weights"),
     *("shrinkage", "alpha", "epsilon", "n_samples", "background_n_samples", "n_folds"),
 )
+# Parameters that choose cells and genes; all others are of the estimator.
+CHOICE = ("groupby", "target", "background", "layer", "use_rep", "mask_var", "subject", "adjust")
 # Number of cells in a slice of a file.
 SLICE = 4096
 
 
-@dataclass(frozen=True, eq=False)
-class Choice:
-    """The cells that are compared, and the matrix that is used."""
-
-    groupby: str
-    target: Any
-    background: Any
-    layer: str | None = None
-    use_rep: str | None = None
-    mask_var: Any = None
-    subject: str | None = None
-    adjust: tuple[str, ...] = ()
-
-    def cells(self, adata: Any) -> tuple[dict[str, Any], list[Mask]]:
-        """Return the names of the conditions, and the cells of the target and of each background."""
-        labels = words(adata, self.groupby, "groupby")
-        names = sorted(set(labels.tolist()) - {""})
-        targets = _conditions(self.target, "target", names, self.groupby)
-        others = [name for name in names if name not in targets]
-        if not others:
-            problem = f"adata.obs[{self.groupby!r}] has no condition beside the target, so that there is no background"
-            raise InvalidValueError(problem, advice="Choose another column.")
-        chosen = {"groupby": self.groupby, "target": targets, "background": "rest"}
-        background = "rest" if self.background is None else self.background
-        if isinstance(background, str) and background == "rest" and "rest" not in names:
-            return chosen, [np.isin(labels, targets), np.isin(labels, others)]
-        backgrounds = _conditions(background, "background", names, self.groupby)
-        both = [name for name in backgrounds if name in targets]
-        if both:
-            problem = f"{listed('condition', both)} is both target and background"
-            raise InvalidValueError(problem, advice="Choose different ones.")
-        cells = [np.isin(labels, targets), *(labels == name for name in backgrounds)]
-        return {**chosen, "background": backgrounds}, cells
-
-    def beside(self, adata: Any, cells: list[Mask]) -> dict[str, Any]:
-        """Return the subjects and covariates of the cells, as parameters of `fit`."""
-        facts: dict[str, Any] = {}
-        if self.subject is not None:
-            donors = words(adata, self.subject, "subject")
-            facts = {"groups": donors[cells[0]], "background_groups": [donors[some] for some in cells[1:]]}
-        if self.adjust:
-            for name in self.adjust:
-                known(name, "adjust", adata.obs.columns, "a column of adata.obs")
-            table = adata.obs[list(self.adjust)]
-            facts |= {"adjust": table[cells[0]], "background_adjust": [table[some] for some in cells[1:]]}
-        return facts
-
-    def matrix(self, adata: Any) -> tuple[Any, Mask | None, dict[str, Any]]:
-        """Return the matrix, the genes of it that are used (None for all), and parameters to be remembered."""
-        if self.use_rep is None:
-            genes, mask = _genes(adata, self.mask_var)
-            return layer_of(adata, self.layer), genes, {"layer": self.layer, "mask_var": mask}
-        known(self.use_rep, "use_rep", adata.obsm, "in adata.obsm")
-        if self.layer is not None:
-            problem = "is given together with `layer`"
-            raise InvalidValueError(problem, parameter="use_rep", value=self.use_rep, advice="Choose one.")
-        found = adata.obsm[self.use_rep]
-        return (found if is_sparse(found) else np.asarray(found)), None, {"use_rep": self.use_rep}
+def cells_of(
+    adata: Any, groupby: str, target: Any, background: Any = None, **_: Any
+) -> tuple[dict[str, Any], list[Mask]]:
+    """Return the names of the conditions, and the cells of the target and of each background."""
+    labels = words(adata, groupby, "groupby")
+    names = sorted(set(labels.tolist()) - {""})
+    targets = _conditions(target, "target", names, groupby)
+    others = [name for name in names if name not in targets]
+    if not others:
+        problem = f"adata.obs[{groupby!r}] has no condition beside the target, so that there is no background"
+        raise InvalidValueError(problem, advice="Choose another column.")
+    chosen = {"groupby": groupby, "target": targets, "background": "rest"}
+    if background is None or (isinstance(background, str) and background == "rest" and "rest" not in names):
+        return chosen, [np.isin(labels, targets), np.isin(labels, others)]
+    backgrounds = _conditions(background, "background", names, groupby)
+    both = [name for name in backgrounds if name in targets]
+    if both:
+        problem = f"{listed('condition', both)} is both target and background"
+        raise InvalidValueError(problem, advice="Choose different ones.")
+    cells = [np.isin(labels, targets), *(labels == name for name in backgrounds)]
+    return {**chosen, "background": backgrounds}, cells
 
 
-def fitted(method: Any, adata: Any, choice: Choice, params: dict[str, Any]) -> tuple[Any, list[Any], dict[str, Any]]:
-    """Fit a method to the chosen cells; return the model, the datasets, and facts beside their rows."""
-    matrix, genes, _ = choice.matrix(adata)
-    cells = choice.cells(adata)[1]
-    datasets, facts = [rows_of(matrix, some, genes) for some in cells], choice.beside(adata, cells)
+def matrix_of(
+    adata: Any, layer: str | None = None, use_rep: str | None = None, mask_var: Any = None, **_: Any
+) -> tuple[Any, Mask | None, dict[str, Any]]:
+    """Return the matrix, the genes of it that are used (None for all), and parameters to be remembered."""
+    if use_rep is None:
+        genes, mask = _genes(adata, mask_var)
+        return layer_of(adata, layer), genes, {"layer": layer, "mask_var": mask}
+    known(use_rep, "use_rep", adata.obsm, "in adata.obsm")
+    if layer is not None:
+        problem = "is given together with `layer`"
+        raise InvalidValueError(problem, parameter="use_rep", value=use_rep, advice="Choose one.")
+    found = adata.obsm[use_rep]
+    return (found if is_sparse(found) else np.asarray(found)), None, {"use_rep": use_rep}
+
+
+def _beside(
+    adata: Any, cells: list[Mask], subject: str | None = None, adjust: Sequence[str] | None = None, **_: Any
+) -> dict[str, Any]:
+    """Return the subjects and covariates of the cells, as parameters of `fit`."""
+    facts: dict[str, Any] = {}
+    if subject is not None:
+        facts["groups"] = words(adata, subject, "subject")
+    if adjust is not None:
+        for name in adjust:
+            known(name, "adjust", adata.obs.columns, "a column of adata.obs")
+        facts["adjust"] = adata.obs[list(adjust)]
+    of_backgrounds = {f"background_{name}": [fact[some] for some in cells[1:]] for name, fact in facts.items()}
+    return {name: fact[cells[0]] for name, fact in facts.items()} | of_backgrounds
+
+
+def fitted(method: Any, adata: Any, params: Mapping[str, Any]) -> tuple[Any, list[Any], dict[str, Any]]:
+    """Fit a method to the chosen cells; return the model, the datasets, and facts beside their rows.
+
+    `params` are parameters of `tl.dpca`, and those of the method.
+    """
+    matrix, genes, _ = matrix_of(adata, **params)
+    cells = cells_of(adata, **params)[1]
+    datasets, facts = [rows_of(matrix, some, genes) for some in cells], _beside(adata, cells, **params)
     # Always arrays: a frame would have another index.
-    model = method(**params).set_output(transform="default")
-    return model.fit(datasets[0], background=datasets[1:], **facts), datasets, facts
+    model = method(**{name: value for name, value in params.items() if name not in CHOICE})
+    model.set_output(transform="default").fit(datasets[0], background=datasets[1:], **facts)
+    return model, datasets, facts
 
 
-def fit_and_store(method: Any, adata: Any, choice: Choice, params: dict[str, Any], key: str | None, copy: bool) -> Any:
+def fit_and_store(method: Any, adata: Any, params: dict[str, Any], key: str | None, copy: bool) -> Any:
     """Fit a method to the chosen cells, and write the results under scanpy's names."""
     require_extra("anndata", "h5ad", "standout.tl")
     check_annotated(adata, copy)
-    model, datasets, facts = fitted(method, adata, choice, params)
-    (chosen, cells), (matrix, genes, how) = choice.cells(adata), choice.matrix(adata)
+    model, datasets, facts = fitted(method, adata, params)
+    (chosen, cells), (matrix, genes, how) = cells_of(adata, **params), matrix_of(adata, **params)
     result = adata.copy() if copy else adata
     of_cells, of_genes, of_fit = NAMES[method] if key is None else (key, key, key)
     scores = np.array(model.transform(rows_of(matrix, None, genes)), dtype=np.float64)
@@ -119,15 +117,24 @@ def fit_and_store(method: Any, adata: Any, choice: Choice, params: dict[str, Any
             scores[some] = part
     result.obsm[of_cells] = scores
     if getattr(model, "row_weights_", None) is not None:
-        weights = np.full(adata.n_obs, np.nan)
+        result.obs[f"{of_fit}_weight"] = np.nan
         for some, part in zip(cells, model.row_weights_, strict=True):
-            weights[some] = part
-        result.obs[f"{of_fit}_weight"] = weights
+            result.obs.loc[some, f"{of_fit}_weight"] = part
     found = {name: getattr(model, f"{name}_", None) for name in FOUND} | {"method": NAMES[method][2]}
-    found |= _store_columns(result, _columns_of(model), genes, of_genes, of_fit, choice.use_rep is None)
+    columns = _columns_of(model)
+    if params.get("use_rep") is not None:
+        found |= columns
+    else:
+        for name, value in columns.items():
+            whole = np.zeros((adata.n_vars, *value.shape[:-1]), dtype=value.dtype)
+            whole[slice(None) if genes is None else genes] = np.nan_to_num(value.T)
+            if value.ndim == 1:
+                result.var[f"{of_fit}_{name}"] = whole
+            else:
+                result.varm[of_genes if name == "components" else f"{of_genes}_{name}"] = whole
+        found["n_genes"] = np.any(columns["components"] != 0.0, axis=0).sum() if "components" in columns else None
     # A generator of random numbers cannot be stored.
-    given = {**chosen, "subject": choice.subject, "adjust": list(choice.adjust) or None, **how, **params}
-    found["params"] = {name: value for name, value in given.items() if name != "random_state"}
+    found["params"] = {**params, "mask_var": None, **chosen, **how, "random_state": None}
     result.uns[of_fit] = {name: _storable(value) for name, value in found.items() if value is not None}
     return result if copy else None
 
@@ -141,22 +148,6 @@ def _columns_of(model: Any) -> dict[str, npt.NDArray[Any]]:
     if means is not None:
         columns |= {"mean_effect": means.effect, "mean_q_value": means.q_value}
     return {name: np.asarray(value) for name, value in columns.items() if value is not None}
-
-
-def _store_columns(
-    adata: Any, columns: dict[str, Any], genes: Mask | None, of_genes: str, of_fit: str, are_genes: bool
-) -> dict[str, Any]:
-    """Write results for genes into var and varm; return the rest, which is written into uns."""
-    if not are_genes:
-        return columns
-    for name, value in columns.items():
-        whole = np.zeros((adata.n_vars, *value.shape[:-1]), dtype=value.dtype)
-        whole[slice(None) if genes is None else genes] = np.nan_to_num(value.T)
-        if value.ndim == 1:
-            adata.var[f"{of_fit}_{name}"] = whole
-        else:
-            adata.varm[of_genes if name == "components" else f"{of_genes}_{name}"] = whole
-    return {"n_genes": int(np.any(adata.varm[of_genes] != 0.0, axis=1).sum())} if "components" in columns else {}
 
 
 def fit_of(adata: Any, key: str) -> tuple[Any, str, str]:
@@ -174,15 +165,6 @@ def components_of(adata: Any, key: str) -> tuple[Any, str, str]:
         advice = "Use the result of tl.dpca or tl.cpca on genes: kernels and use_rep have no components of genes."
         raise InvalidValueError("has no components of genes", parameter="key", value=key, advice=advice)
     return found
-
-
-def choice_of(params: Mapping[str, Any]) -> tuple[Choice, dict[str, Any]]:
-    """Return the choice of cells of a stored fit, and the parameters of its estimator."""
-    given = dict(params)
-    named = {name: given.pop(name, None) for name in ("groupby", "layer", "use_rep", "mask_var", "subject")}
-    target, background = list(given.pop("target")), given.pop("background")
-    background = background if isinstance(background, str) else list(background)
-    return Choice(target=target, background=background, adjust=tuple(given.pop("adjust", ())), **named), given
 
 
 class Backed(Source):
@@ -289,7 +271,7 @@ def scores_of(adata: Any, key: str, components: Sequence[int]) -> tuple[Float, M
     scores = np.asarray(adata.obsm[of_cells])
     for number in components:
         known(number, "component", range(scores.shape[1]), "a component of the fit")
-    target, *others = choice_of(about["params"])[0].cells(adata)[1]
+    target, *others = cells_of(adata, **about["params"])[1]
     return scores[:, list(components)], target, np.any(others, axis=0)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from standout import _annotated as cells
-from standout._annotated import UNSET, Choice
+from standout._annotated import UNSET
 from standout._messages import InvalidValueError, listed
 from standout.estimators import ContrastivePCA, DiscriminativePCA, KernelContrastivePCA, KernelDiscriminativePCA
 from standout.sources import open_dataset
@@ -29,7 +29,6 @@ def dpca(
     target: Any,
     background: Any = None,
     *,
-    reference: Any = None,
     n_comps: int | None = None,
     subject: str | None = None,
     adjust: str | Sequence[str] | None = None,
@@ -55,8 +54,8 @@ def dpca(
         Column of ``adata.obs`` with the conditions.
     target : str or sequence of str
         The target. Several conditions become one target.
-    background, reference : str or sequence of str, optional
-        The background conditions, each a separate background; both words mean the same. None or ``"rest"`` is one
+    background : str or sequence of str, optional
+        The background conditions, each a separate background. None or ``"rest"`` is one
         background of all other cells that have a condition, unless there is a condition of that name.
     n_comps : int, optional
         Number of components, in scanpy's word; ``n_components`` is the same.
@@ -122,17 +121,14 @@ def dpca(
     >>> adata.obsm["X_dpca"].shape, int(np.argmax(np.abs(adata.varm["dPCs_correlations"][:, 0])))
     ((200, 1), 3)
     """
-    twice = [("reference", reference, "background", background is not None)]
-    twice += [("n_comps", n_comps, "n_components", "n_components" in params)]
-    for name, value, same, both in twice:
-        if value is not None and both:
-            problem = f"is given together with `{same}`, which is the same"
-            raise InvalidValueError(problem, parameter=name, value=value, advice="Leave one out.")
-    background = reference if background is None else background
-    params = params if n_comps is None else {"n_components": n_comps, **params}
-    columns = () if adjust is None else (adjust,) if isinstance(adjust, str) else tuple(adjust)
-    choice = Choice(groupby, target, background, layer, use_rep, mask_var, subject, columns)
-    return cells.fit_and_store(params.pop("_method", DiscriminativePCA), adata, choice, params, key_added, copy)
+    if n_comps is not None and "n_components" in params:
+        problem = "is given together with `n_components`, which is the same"
+        raise InvalidValueError(problem, parameter="n_comps", value=n_comps, advice="Leave one out.")
+    method = params.pop("_method", DiscriminativePCA)
+    params |= {} if n_comps is None else {"n_components": n_comps}
+    params |= {"groupby": groupby, "target": target, "background": background, "layer": layer, "use_rep": use_rep}
+    params |= {"mask_var": mask_var, "subject": subject, "adjust": [adjust] if isinstance(adjust, str) else adjust}
+    return cells.fit_and_store(method, adata, params, key_added, copy)
 
 
 def cpca(adata: Any, groupby: str, target: Any, background: Any = None, **params: Any) -> Any:
@@ -240,9 +236,8 @@ def permutation_test(adata: Any, key: str = "dpca", **options: Any) -> Any:
     from standout.selection import permutation_test as tested
 
     about, _, _ = cells.fit_of(adata, key)
-    choice, params = cells.choice_of(about["params"])
     method = next(kind for kind, names in cells.NAMES.items() if names[2] == about["method"])
-    model, datasets, facts = cells.fitted(method, adata, choice, params)
+    model, datasets, facts = cells.fitted(method, adata, about["params"])
     found = tested(model, datasets[0], background=datasets[1:], **facts, **options)
     adata.uns[key]["p_values"] = np.asarray(found.p_values, dtype=np.float64)
     return found
@@ -300,10 +295,9 @@ def screen(
     from standout.screening import screen as screened
 
     cells.check_annotated(adata, False)
-    choice = Choice(groupby, control, None, layer=layer, use_rep=use_rep, mask_var=mask_var)
     labels = cells.words(adata, groupby, "groupby")
     cells.known(control, "control", sorted(set(labels) - {""}), f"a condition of adata.obs[{groupby!r}]")
-    matrix, genes, _ = choice.matrix(adata)
+    matrix, genes, _ = cells.matrix_of(adata, layer, use_rep, mask_var)
     rows = open_dataset(cells.rows_of(matrix, None, genes), "the cells")
     if use_rep is None:
         cells.check_genes(adata, "adata")
