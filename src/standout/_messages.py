@@ -44,16 +44,6 @@ class _Told(Exception):  # noqa: N818
     def __str__(self) -> str:
         return self.phrased()
 
-    def __reduce__(self) -> Any:
-        # Errors travel between processes, for example from a worker of Dask.
-        return _told_again, (type(self), self.problem, self.__dict__.copy())
-
-
-def _told_again(kind: type[_Told], problem: str, fields: dict[str, Any]) -> _Told:
-    error = kind(problem)
-    error.__dict__.update(fields)
-    return error
-
 
 class InvalidValueError(_Told, ValueError):
     """A value that cannot be used."""

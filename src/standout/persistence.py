@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 import os
+import pathlib
 import sys
 from copy import copy
 from importlib import import_module
 from io import BytesIO
-from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO
 from zipfile import ZIP_STORED, ZipFile
 
 import sklearn
@@ -32,33 +32,24 @@ from standout._messages import (
     warn_user,
 )
 from standout._writing import write_whole
-from standout.estimators import (
-    BackgroundPipeline,
-    ContrastivePCA,
-    DiscriminativePCA,
-    KernelContrastivePCA,
-    KernelDiscriminativePCA,
-)
+from standout.estimators import ESTIMATORS, BackgroundPipeline
 from standout.features import FourierMap, LandmarkMap, NamedKernel, PrecomputedKernel, SumKernel
 from standout.io import Preparation
 from standout.moments import FoldPattern, NormSums, RobustWeights, RootMoments, ScatterMoments, WeightSums
-from standout.private import PrivateMoments, Spent
-from standout.private._sums import Grid
+from standout.private._sums import Grid, PrivateMoments, Spent
 from standout.problem import Problem
-from standout.selection import HeldOut, PermutationTest, TallData
-from standout.selection import Path as SelectionPath
-from standout.selection._means import MeanDifferences
+from standout.selection import HeldOut, MeanDifferences, Path, PermutationTest, TallData
 
 __all__ = ["TRUSTED", "load", "save"]
 
 
-MODELS = (DiscriminativePCA, ContrastivePCA, KernelDiscriminativePCA, KernelContrastivePCA, BackgroundPipeline)
+MODELS = (*ESTIMATORS.values(), BackgroundPipeline)
 _NAMES = ", ".join(kind.__name__ for kind in MODELS)
 # Types of this package that a model holds. Making an object of these types runs no code: add only such types.
 _PARTS = (
     *(FourierMap, LandmarkMap, NamedKernel, PrecomputedKernel, SumKernel),
     *(FoldPattern, NormSums, RobustWeights, RootMoments, ScatterMoments, WeightSums, PrivateMoments, Spent, Grid),
-    *(Problem, HeldOut, MeanDifferences, PermutationTest, SelectionPath, TallData, Preparation),
+    *(Problem, HeldOut, MeanDifferences, PermutationTest, Path, TallData, Preparation),
 )
 _OTHERS = {
     "builtins": "bool bytes dict float int list set slice str tuple",
@@ -222,26 +213,22 @@ def load(path: str | os.PathLike[str]) -> Any:
     return model
 
 
-class _UnsoundError(ValueError):
-    """A file or a model with content that `load` refuses."""
-
-
 def _reason(error: Exception) -> str:
     """Return the reason in words of this module, or the shortened error of a library."""
-    if isinstance(error, _UnsoundError):
-        return str(error)
+    if isinstance(error, InvalidValueError):
+        return error.problem
     if isinstance(error, RecursionError):
         return "it holds itself, or is nested too deeply"
     return f"it is damaged, or of another format ({type(error).__name__}: {short(error, 200)})"
 
 
-def _place(path: Any) -> Path:
+def _place(path: Any) -> pathlib.Path:
     """Check the name of a file, and that skops is installed."""
     require_extra("skops", "models", "a file with a model")
     if not isinstance(path, str | os.PathLike) or not str(path):
         advice = "Give a path, for example 'model.skops'."
         raise InvalidTypeError("is not the name of a file", parameter="path", value=path, advice=advice)
-    return Path(path).expanduser()
+    return pathlib.Path(path).expanduser()
 
 
 def _versions() -> dict[str, str]:
@@ -267,9 +254,8 @@ def _without_moments(model: Any) -> Any:
     """Return a copy of a model, or of a pipeline with one, that has no moments."""
     model = copy(model)
     if isinstance(model, BackgroundPipeline):
-        model.steps = [
-            (name, _without_moments(step) if isinstance(step, MODELS) else step) for name, step in model.steps
-        ]
+        steps = ((name, _without_moments(step) if isinstance(step, MODELS) else step) for name, step in model.steps)
+        model.steps = list(steps)
     model.__dict__.pop("_data", None)
     return model
 
@@ -282,9 +268,9 @@ def _read(file: BinaryIO) -> tuple[Any, dict[str, Any]]:
     versions = _check_content(file)
     model = _skops().load(file, trusted=TRUSTED)
     if not isinstance(model, MODELS):
-        _refuse(f"it has an object of type {type(model).__name__}, not of {_NAMES}")
+        raise InvalidValueError(f"it has an object of type {type(model).__name__}, not of {_NAMES}")
     if getattr(model, "memory", None) is not None:
-        _refuse("its pipeline keeps results in a folder of pickles (memory), which can run code when they are read")
+        raise InvalidValueError("its pipeline has a folder of pickles (memory), which can run code when it is read")
     return model, versions
 
 
@@ -300,7 +286,7 @@ def _check_content(file: BinaryIO) -> dict[str, Any]:
         if isinstance(name, int | str):
             visits = seen[name] = max(visits, seen.get(name, 0))
         if visits > _MOST_VISITS:
-            _refuse("objects in it refer to each other so often that reading would take very long")
+            raise InvalidValueError("objects in it refer to each other so often that reading would take very long")
         if "__loader__" in node:
             kind, way = f"{node.get('__module__')}.{node.get('__class__')}", node["__loader__"]
             if way not in _WAYS or kind not in TRUSTED:
@@ -311,16 +297,17 @@ def _check_content(file: BinaryIO) -> dict[str, Any]:
 
     with ZipFile(file) as archive:
         if any(entry.compress_type != ZIP_STORED for entry in archive.infolist()):
-            _refuse("it is compressed, and standout.save compresses nothing")
+            raise InvalidValueError("it is compressed, and standout.save compresses nothing")
         json.loads(archive.read(_SCHEMA), object_hook=note)
         versions = json.loads(archive.read(_VERSIONS)) if _VERSIONS in archive.namelist() else None
         unpacked = sum(_unpacked_size(archive, name) for name, _ in reads)
     if found:
-        _refuse(f"it has {listed('type', sorted(found))}, which standout does not trust; nothing of it was run")
+        unknown = listed("type", sorted(found))
+        raise InvalidValueError(f"it has {unknown}, which standout does not trust; nothing of it was run")
     if not isinstance(versions, dict):
-        _refuse("it was not written by standout.save")
+        raise InvalidValueError("it was not written by standout.save")
     if unpacked > max(_MOST_UNPACKED, _MOST_PACKING * file.seek(0, os.SEEK_END)):
-        _refuse(f"it has arrays of {unpacked} bytes, far more than its size")
+        raise InvalidValueError(f"it has arrays of {unpacked} bytes, far more than its size")
     file.seek(0)
     return versions
 
@@ -343,7 +330,3 @@ def _unpacked_size(archive: ZipFile, name: str) -> int:
         entry.seek(0)
         with ZipFile(entry) as inner:
             return sum(part.file_size for part in inner.infolist())
-
-
-def _refuse(problem: str) -> NoReturn:
-    raise _UnsoundError(problem)
