@@ -39,7 +39,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "gamma": (None, None, None, 1e-3, 1e-3, 1.0, 1.0, 1e-300, 1e300),
     "kernel": ("rbf", "rbf", "laplacian", "poly", "linear", "cosine", "sigmoid", "chi2", ["rbf", "linear"]),
     "degree": (2, 3, 0.5, 500),
-    "approximation": ("auto", "auto", "pivoted", "fourier"),
+    "approximation": ("auto", "auto", "pivoted"),
     "rank": (None, None, 1, 5, 10**6),
     "background_weights": (None, "worst-case", "joint", "spectral", "joint", [1.0, 2.0]),
     "center": ("own", "own", "background"),

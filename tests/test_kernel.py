@@ -117,15 +117,13 @@ def test_held_out_scores_have_the_ratio(data):
     np.testing.assert_allclose(other.var(axis=0), 1.0, rtol=1e-8)
 
 
-# 400 random features have errors of 1/√400 in the kernel.
-@pytest.mark.parametrize(("approximation", "least"), [("pivoted", 0.999), ("fourier", 0.9)])
-def test_approximations_are_near_the_exact_view(approximation, least, rng):
+def test_landmarks_are_near_the_exact_view(rng):
     X, Y = rng.normal(size=(300, 2)) * [1, 3], rng.normal(size=(300, 2))
     exact = KernelDiscriminativePCA(1, gamma=0.05, epsilon=1.0, cv=None).fit(X, background=Y).transform(X)
     other = KernelDiscriminativePCA(
-        1, gamma=0.05, epsilon=1.0, cv=None, approximation=approximation, rank=400, random_state=0
+        1, gamma=0.05, epsilon=1.0, cv=None, approximation="pivoted", rank=400, random_state=0
     ).fit(X, background=Y)
-    assert abs(np.corrcoef(exact[:, 0], other.transform(X)[:, 0])[0, 1]) > least
+    assert abs(np.corrcoef(exact[:, 0], other.transform(X)[:, 0])[0, 1]) > 0.999
 
 
 def test_a_precomputed_kernel_is_the_kernel_of_the_rows(data):

@@ -58,7 +58,6 @@ MODELS = {
     "kdpca": lambda: KernelDiscriminativePCA(kernel="poly", degree=2),
     "several kernels": lambda: KernelDiscriminativePCA(kernel=["rbf", ("poly", {"degree": 2})]),
     "pivoted": lambda: KernelDiscriminativePCA(approximation="pivoted", rank=20, random_state=0),
-    "fourier": lambda: KernelContrastivePCA(approximation="fourier", rank=40, alpha=1.0),
     "pipeline": lambda: make_pipeline(StandardScaler(), PCA(4), DiscriminativePCA()),
     "steps": lambda: make_pipeline(
         RobustScaler(), QuantileTransformer(n_quantiles=20), MaxAbsScaler(), KernelContrastivePCA()

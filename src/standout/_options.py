@@ -133,8 +133,7 @@ _HELP = {
     "smooth": "Neighbouring columns, over which components are smoothed: a chain, or the height and width of an image. "
     "In Python also a symmetric matrix of weights, or a pair of a graph and a strength.",
     "approximation": 'How rows become coordinates: "exact" uses the whole kernel matrix, "pivoted" chooses landmarks '
-    'among rows, "fourier" draws random features. "auto" is "exact" up to 3,000 rows. In Python also an array of '
-    "landmarks.",
+    'among rows. "auto" is "exact" up to 3,000 rows. In Python also an array of landmarks.',
     "rank": "Number of coordinates. The default is 1,000, or as many as `tol` needs in the exact case.",
     "tol": "Relative tolerance up to which the kernel matrix is factorised.",
     "robust": '"rows": rows far from all others have a smaller weight. "cells": single values far from the others of '
@@ -163,7 +162,7 @@ _TABLE = (
     Option("scale", LINEAR, None, '"pooled", "background" or None'),
     Option("n_columns", LINEAR, None, 'int >= 1, "auto" or None'),
     Option("smooth", ("dpca",), None, '"chain", tuple, array-like, sparse matrix or None'),
-    Option("approximation", KERNELIZED, "auto", '"auto", "exact", "pivoted", "fourier" or array-like'),
+    Option("approximation", KERNELIZED, "auto", '"auto", "exact", "pivoted" or array-like'),
     Option("rank", KERNELIZED, None, "int >= 1 or None"),
     Option("tol", KERNELIZED, None, "float in (0, 1) or None", command=False),
     Option("robust", ALL, None, '"rows", "cells" or None'),

@@ -33,7 +33,7 @@ from standout._messages import (
 )
 from standout._writing import write_whole
 from standout.estimators import ESTIMATORS, BackgroundPipeline
-from standout.features import FourierMap, LandmarkMap, NamedKernel, PrecomputedKernel, SumKernel
+from standout.features import LandmarkMap, NamedKernel, PrecomputedKernel, SumKernel
 from standout.io import Preparation
 from standout.moments import FoldPattern, NormSums, RobustWeights, RootMoments, ScatterMoments, WeightSums
 from standout.private._sums import Grid, PrivateMoments, Spent
@@ -47,7 +47,7 @@ MODELS = (*ESTIMATORS.values(), BackgroundPipeline)
 _NAMES = ", ".join(kind.__name__ for kind in MODELS)
 # Types of this package that a model holds. Making an object of these types runs no code: add only such types.
 _PARTS = (
-    *(FourierMap, LandmarkMap, NamedKernel, PrecomputedKernel, SumKernel),
+    *(LandmarkMap, NamedKernel, PrecomputedKernel, SumKernel),
     *(FoldPattern, NormSums, RobustWeights, RootMoments, ScatterMoments, WeightSums, PrivateMoments, Spent, Grid),
     *(Problem, HeldOut, MeanDifferences, PermutationTest, Path, TallData, Preparation),
 )

@@ -16,7 +16,6 @@ from standout.estimators._fit import BackgroundTransformer, Fit, fit_problem, un
 from standout.estimators._kernel_rows import KernelRows
 from standout.estimators._scores import keep_parameters
 from standout.features import (
-    CoordinateMap,
     Coordinates,
     Kernel,
     LandmarkMap,
@@ -54,7 +53,7 @@ class KernelTransformer(BackgroundTransformer):
     rank: int | None
     tol: float | None
 
-    feature_map_: CoordinateMap
+    feature_map_: LandmarkMap
     feature_mean_: Float
     kernel_: Kernel
     approximation_: str
@@ -83,13 +82,13 @@ class KernelTransformer(BackgroundTransformer):
             fit, self._root = self._count_components(rooted, fit, again) or (fit, root)
         self._keep_kernel(fit)
 
-    def _fit_coordinates(self, sources: Sequence[Source], kind: CoordinateMap, seed: int) -> tuple[Fit, Float | None]:
+    def _fit_coordinates(self, sources: Sequence[Source], kind: LandmarkMap, seed: int) -> tuple[Fit, Float | None]:
         """Fit to datasets in coordinates; return the fit and the root by which coordinates are multiplied."""
         width = int(sources[0].width or 0)
         check_directions(1, width)
         folds, reason = plan_folds(sources, self.cv, width)
         root = None
-        if isinstance(kind, LandmarkMap) and kind.counts:
+        if kind.counts:
             # Centred rows are a root of their own scatter: the rows of the kernel need no other root.
             data: Data = KernelRows(sources, folds)
         else:
@@ -237,10 +236,10 @@ class KernelDiscriminativePCA(KernelTransformer):
         The ridge that was used; `path_` shows how it was chosen.
     components_ : ndarray of shape (n_components, n_coordinates)
         The components, in the coordinates of `feature_map_` times a root of their total scatter.
-    feature_map_ : CoordinateMap
+    feature_map_ : LandmarkMap
         From rows to coordinates. `feature_mean_` is the point from which scores are measured.
     approximation_ : str
-        The kind of coordinates: "exact", "pivoted", "landmarks" or "fourier".
+        The kind of coordinates: "exact", "pivoted" or "landmarks".
     residual_ : float
         Share of the kernel's trace that the coordinates leave out.
     kernel_weights_ : ndarray of shape (n_kernels,)

@@ -1,4 +1,4 @@
-"""Kernels as coordinates g, with ``g(x)·g(z)`` the kernel of x and z: exact, by landmarks, by random features."""
+"""Kernels as coordinates g, with ``g(x)·g(z)`` the kernel of x and z: exact, or by landmarks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from standout import _xp
 from standout._arrays import Array, Float, Rows, product, row_slice, stacked, sum_of_squares
-from standout._messages import InvalidTypeError, InvalidValueError, warn_user
+from standout._messages import InvalidTypeError, InvalidValueError
 from standout._xp import is_foreign, like, namespace, take
 from standout.features._kernels import (
     BANDWIDTH_ROWS,
@@ -25,20 +25,17 @@ from standout.features._kernels import (
     median_distance,
     resolve_kernel,
 )
-from standout.features._maps import CoordinateMap, FourierMap, LandmarkMap, centred_columns
+from standout.features._maps import LandmarkMap, centred_columns
 from standout.moments import pivoted_cholesky
 from standout.sources import InMemory, Mapped, Source
 
 __all__ = [
-    "CoordinateMap",
     "Coordinates",
-    "FourierMap",
     "Kernel",
     "LandmarkMap",
     "NamedKernel",
     "PrecomputedKernel",
     "SumKernel",
-    "choose_approximation",
     "fit_coordinates",
     "median_distance",
     "resolve_kernel",
@@ -46,15 +43,13 @@ __all__ = [
 ]
 
 # Saved models name these classes by the public package. Its modules can then be reorganised.
-for _class in (CoordinateMap, FourierMap, LandmarkMap, Kernel, NamedKernel, PrecomputedKernel, SumKernel):
+for _class in (LandmarkMap, Kernel, NamedKernel, PrecomputedKernel, SumKernel):
     _class.__module__ = __name__
 
 # Up to this many rows of all datasets the kernel matrix is factorised.
 EXACT_ROWS = 3000
-# Number of landmarks and random features.
+# Number of landmarks.
 DEFAULT_RANK = 1000
-# Largest number of random features, which is the size of the matrices of their sums.
-MOST_RANK = 20_000
 # Tolerance for kernels with values between 0 and 1 and a diagonal of 1, and for landmarks that the user gives.
 BOUNDED_TOL, GIVEN_TOL = 1e-9, 1e-12
 # Rows of the kernel matrix are used if its rank exceeds the number of rows divided by this.
@@ -71,43 +66,19 @@ class Coordinates:
 
     Attributes
     ----------
-    map : CoordinateMap
+    map : LandmarkMap
         From rows to coordinates.
     sources : list of Source
         The datasets in these coordinates, with the weights, subjects and words of their rows.
-    approximation : {"exact", "pivoted", "landmarks", "fourier"}
+    approximation : {"exact", "pivoted", "landmarks"}
     residual : float
         Share of the kernel's trace that the coordinates leave out; NaN if it is not known.
     """
 
-    map: CoordinateMap
+    map: LandmarkMap
     sources: list[Source]
     approximation: str
     residual: float
-
-
-def choose_approximation(n_rows: int) -> str:
-    """Should the kernel be used exactly, or through landmarks?
-
-    ``"exact"`` up to 3,000 rows of all datasets together. ``"pivoted"`` for more rows: landmarks are chosen by randomly
-    pivoted Cholesky, and the kernel matrix is never formed.
-
-    Parameters
-    ----------
-    n_rows : int
-        Number of rows of all datasets together.
-
-    Returns
-    -------
-    {"exact", "pivoted"}
-
-    Examples
-    --------
-    >>> from standout.features import choose_approximation
-    >>> choose_approximation(2_000), choose_approximation(1_000_000)
-    ('exact', 'pivoted')
-    """
-    return "exact" if n_rows <= EXACT_ROWS else "pivoted"
 
 
 def fit_coordinates(
@@ -128,9 +99,9 @@ def fit_coordinates(
         The target, then the backgrounds.
     kernel : Kernel
         See `resolve_kernel`.
-    approximation : {"auto", "exact", "pivoted", "fourier"} or rows, default="auto"
-        A pivoted Cholesky factor of the whole kernel matrix, landmarks chosen by randomly pivoted Cholesky, random
-        Fourier features, or an array of landmarks. See `choose_approximation`.
+    approximation : {"auto", "exact", "pivoted"} or rows, default="auto"
+        A pivoted Cholesky factor of the whole kernel matrix, landmarks chosen by randomly pivoted Cholesky, or an array
+        of landmarks. "auto" is "exact" up to 3,000 rows of all datasets together, and "pivoted" for more.
     rank : int, optional
         Most coordinates. The default is 1,000, or all for the exact kernel.
     tol : float, optional
@@ -156,7 +127,8 @@ def fit_coordinates(
     (3, (30, 3))
     """
     if not isinstance(approximation, str):
-        return _mapped(sources, _given_landmarks(kernel, approximation), "landmarks", float("nan"))
+        factor, pivots = _factorised(kernel(approximation, approximation), GIVEN_TOL)
+        return _mapped(sources, _at_pivots(kernel, approximation, factor, pivots), "landmarks", float("nan"))
     if not all(source.again for source in sources):
         problem = "chooses its coordinates from the rows, but an iterator of batches can be read only once"
         advice = "Give an array of landmarks."
@@ -164,15 +136,12 @@ def fit_coordinates(
     n_rows = sum(source.count_rows() for source in sources)
     rng = np.random.default_rng(seed)
     if approximation == "auto":
-        approximation = "exact" if isinstance(kernel, PrecomputedKernel) else choose_approximation(n_rows)
+        approximation = "exact" if isinstance(kernel, PrecomputedKernel) or n_rows <= EXACT_ROWS else "pivoted"
     if approximation == "exact":
         return _exact(sources, kernel, n_rows, tol, rank, kernel_rows)
     if isinstance(kernel, PrecomputedKernel):
         problem, advice = "needs the rows, but the kernel is precomputed", "Use 'auto' or 'exact'."
         raise InvalidValueError(problem, parameter="approximation", value=approximation, advice=advice)
-    if approximation == "fourier":
-        features = _fourier_features(kernel, sample(sources, 1, seed), rank or DEFAULT_RANK, rng)
-        return _mapped(sources, features, "fourier", float("nan"))
     rows = sample(sources, max(CANDIDATES, 4 * (rank or 0)), seed)
     tol = BOUNDED_TOL if tol is None else tol
     chosen, factor, left = _random_pivots(kernel, rows, min(rank or DEFAULT_RANK, n_rows), rng, tol)
@@ -189,7 +158,7 @@ def sample(sources: Sequence[Source], most: int = BANDWIDTH_ROWS, seed: int = 0)
     return stacked([source.take(own) for source, own in zip(sources, chosen, strict=True)])
 
 
-def _mapped(sources: Sequence[Source], mapping: CoordinateMap, approximation: str, left: float) -> Coordinates:
+def _mapped(sources: Sequence[Source], mapping: LandmarkMap, approximation: str, left: float) -> Coordinates:
     """Return sources whose rows become coordinates when they are read."""
     parts: list[Source] = [Mapped(source, mapping.transform, None, mapping.n_coordinates) for source in sources]
     return Coordinates(mapping, parts, approximation, left)
@@ -218,20 +187,15 @@ def _exact(
         raise InvalidValueError(f"{problem} in all datasets", advice=advice)
     # A slice, because scikit-learn assumes that the kernel of an array with itself is symmetric.
     matrix = kernel(row_slice(every, 0, n_rows), rows)
-    check_kernel_matrix(matrix)
     if tol is None:
         # Values of other kernels can differ by any factor. All their directions above rounding are kept.
-        tol = BOUNDED_TOL if _is_bounded(kernel) else n_rows * float(np.finfo(np.float64).eps)
+        metrics = [getattr(part, "metric", None) for part in getattr(kernel, "kernels", [kernel])]
+        bounded = all(metric in SHIFT_INVARIANT for metric in metrics)
+        tol = BOUNDED_TOL if bounded else n_rows * float(np.finfo(np.float64).eps)
+    coordinates, pivots = _factorised(matrix, tol)
     trace = float(namespace(matrix).sum(_xp.diagonal(matrix)))
-    coordinates, pivots = pivoted_cholesky(matrix, tol)
     counts = tuple(part.shape[0] for part in datasets)
-    if _is_indefinite(matrix, coordinates, tol):
-        problem = "the kernel is not positive semidefinite on these rows: it is not an inner product"
-        warn_user(f"{problem}. Its negative part is left out", advice="Use another kernel if this is not intended.")
-        coordinates, weights = _positive_part(matrix, rank)
-        mapping = LandmarkMap(kernel, rows, weights=weights)
-        covered = sum_of_squares(coordinates)
-    elif kernel_rows and rank is None and LOW_RANK * coordinates.shape[1] > n_rows and not is_foreign(matrix):
+    if kernel_rows and rank is None and LOW_RANK * coordinates.shape[1] > n_rows and not is_foreign(matrix):
         mapping = LandmarkMap(kernel, rows, counts=counts)
         coordinates, covered = centred_columns(matrix, counts), trace
     else:
@@ -248,58 +212,17 @@ def _exact(
     return Coordinates(mapping, parts, "exact", residual)
 
 
-def _is_bounded(kernel: Kernel) -> bool:
-    if isinstance(kernel, SumKernel):
-        return all(_is_bounded(part) for part in kernel.kernels)
-    return isinstance(kernel, NamedKernel) and kernel.metric in SHIFT_INVARIANT
-
-
-def _is_indefinite(matrix: Float, factor: Float, tol: float) -> bool:
-    """Return whether the residual of the factor is larger than possible for a positive semidefinite matrix."""
-    size = matrix.shape[0]
-    probe = like(np.random.default_rng(0).choice([-1.0, 1.0], size=(size, 1)), matrix)
+def _factorised(matrix: Float, tol: float) -> tuple[Float, Array]:
+    """Check a kernel matrix, and factorise it by pivoted Cholesky. Rows that repeat others are not chosen."""
+    check_kernel_matrix(matrix)
+    factor, pivots = pivoted_cholesky(matrix, tol)
+    probe = like(np.random.default_rng(0).choice([-1.0, 1.0], size=(matrix.shape[0], 1)), matrix)
     missed = product(matrix, probe) - product(factor, product(factor.T, probe))
     # The entries of a semidefinite residual are bounded by its diagonal. The distance of a row sums n of them.
-    scale = _xp.largest(abs(_xp.diagonal(matrix)))
-    return bool(_xp.largest(abs(missed)[:, 0]) > size * (10.0 * tol + 1e-12) * max(scale, 1e-300))
-
-
-def _positive_part(matrix: Float, rank: int | None) -> tuple[Float, Float]:
-    """Return coordinates whose inner products are the positive part of a matrix, and the map to them."""
-    values, vectors = _xp.eigh(matrix)
-    kept = np.flatnonzero(np.asarray(values > 1e-9 * float(values[-1])))[::-1][:rank]
-    roots, vectors = namespace(values).sqrt(take(values, kept)), take(vectors, kept, axis=1)
-    return vectors * roots, vectors / roots
-
-
-# --- landmarks and random features ----------------------------------------------------------------------------------
-
-
-def _given_landmarks(kernel: Kernel, landmarks: Rows) -> LandmarkMap:
-    """Return the coordinates of given landmarks (Nyström). Landmarks that repeat others are left out."""
-    values = kernel(landmarks, landmarks)
-    check_kernel_matrix(values)
-    factor, pivots = pivoted_cholesky(values, GIVEN_TOL)
-    if _is_indefinite(values, factor, GIVEN_TOL):
+    scale = matrix.shape[0] * max(_xp.largest(abs(_xp.diagonal(matrix))), 1e-300)
+    if _xp.largest(abs(missed)[:, 0]) > scale * (10.0 * tol + 1e-12):
         _reject_indefinite()
-    return _at_pivots(kernel, landmarks, factor, pivots)
-
-
-def _fourier_features(kernel: Kernel, some: Rows, rank: int, rng: np.random.Generator) -> FourierMap:
-    """Return random features of a Gaussian or Laplacian kernel (Rahimi and Recht, 2007)."""
-    if not isinstance(kernel, NamedKernel) or kernel.metric not in SHIFT_INVARIANT:
-        problem = "needs a kernel of the difference of two rows: 'rbf', 'gaussian' or 'laplacian'"
-        advice = "Use 'pivoted' for other kernels."
-        raise InvalidValueError(problem, parameter="approximation", value="fourier", advice=advice)
-    if rank > MOST_RANK:
-        raise InvalidValueError(f"is more than {MOST_RANK}", parameter="rank", value=rank, advice="Use a smaller rank.")
-    n_features = some.shape[1]
-    gamma = kernel.params.get("gamma") or 1.0 / n_features
-    # The Fourier transforms of both kernels are densities: normal and Cauchy.
-    shape, wide = (n_features, rank), float(np.sqrt(2.0 * gamma))
-    frequencies = wide * rng.standard_normal(shape) if kernel.metric == "rbf" else gamma * rng.standard_cauchy(shape)
-    phases = rng.uniform(0.0, 2.0 * np.pi, rank)
-    return FourierMap(like(frequencies, some), like(phases, some))
+    return factor, pivots
 
 
 # --- choice of landmarks ----------------------------------------------------------------------------------------------
@@ -308,7 +231,7 @@ def _fourier_features(kernel: Kernel, some: Rows, rank: int, rng: np.random.Gene
 def _reject_indefinite() -> NoReturn:
     """Reject a kernel that is not an inner product."""
     problem = "the kernel is not positive semidefinite on these rows: no coordinates have it as their inner product"
-    advice = "Use `approximation` 'exact', which leaves out its negative part, or another kernel."
+    advice = "Use another kernel. Of a precomputed matrix, leave out the negative eigenvalues."
     raise InvalidValueError(problem, advice=advice)
 
 
