@@ -145,20 +145,6 @@ def test_numbers_beyond_single_precision_are_solved_in_double_precision(monkeypa
     assert [int(np.abs(vectors[:, 0]).argmax()) for vectors in found] == [7, 7]
 
 
-def test_folds_that_start_from_the_path_have_the_components_of_those_that_start_anew(monkeypatch):
-    rng = np.random.default_rng(0)
-    shared = 10.0 * np.linalg.qr(rng.normal(size=(300, 10)))[0].T
-    above = np.array([[3.0], [2.0], [1.3]]) * np.linalg.qr(rng.normal(size=(300, 3)))[0].T
-    X, Y = (rng.normal(size=(900, 10)) @ shared + rng.normal(size=(900, 300)) for _ in range(2))
-    X += rng.normal(size=(900, 3)) @ above
-    fits = []
-    for size in (1000, 100):
-        monkeypatch.setattr("standout.pencil._path.FRESH_SIZE", size)
-        fits.append(DiscriminativePCA(3).fit(X, background=Y))
-    assert fits[0].shrinkage_ == fits[1].shrinkage_
-    assert np.all(np.abs(fits[1].ratio_ - fits[0].ratio_) <= 0.01 * fits[0].ratio_error_)
-
-
 @pytest.mark.parametrize("own", [(4.0, 0.0), (300.0, 0.0)])
 def test_components_in_the_noise_are_the_same_from_every_library(own):
     torch = pytest.importorskip("torch")

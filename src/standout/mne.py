@@ -161,7 +161,7 @@ class Contrast(TransformerMixin, BaseEstimator):
         given: Any = "ledoit-wolf" if self.shrinkage == "auto" else self.shrinkage or 0.0
         problem, self.path_ = Problem(int(self.n_components), weights=tuple(weights), shrinkage=given), None
         if self.shrinkage == "auto" and n_folds > 1:
-            problem, self.path_, _ = choose(problem, data)
+            problem, self.path_ = choose(problem, data)
         solution = solve(data.totals, problem)
         power = weights @ [part.variance(solution.vectors) for part in data.totals[1:]]
         unit, self.ratio_, self.ratio_error_ = np.sqrt(power), *np.full((2, self.n_components), np.nan)

@@ -10,16 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from standout._arrays import Array, Float, stacked
-from standout._xp import concat, eye, is_foreign, largest_entries, like, namespace, to_host
+from standout._xp import concat, eye, largest_entries, like, namespace, to_host
 from standout.moments import Moments, RootMoments, ScatterMoments, own_shrinkage
-from standout.pencil import Form, Pencil, Posed, Solution, finish, fold_vectors, path_vectors, refined
+from standout.pencil import Form, Pencil, Posed, Solution, fold_vectors, path_vectors
 from standout.pencil import solve as solve_pencil
 
 __all__ = ["Problem", "Sums", "adjusted", "rank_columns", "solve", "solve_path"]
 
-# Smaller problems are solved by LAPACK as fast as by iterations from vectors near the solution, on the host and on a
-# device.
-LEAST_REFINED, DEVICE_LEAST_REFINED = 96, 2500
 # Values of a fold below this share of the largest one are checked.
 LEAST_VALUE = 1e-10
 # Share of the columns that one step of the search for few columns keeps.
@@ -139,7 +136,6 @@ def solve(
     *,
     solver: str = "auto",
     seed: int = 0,
-    start: Float | None = None,
 ) -> Solution:
     """Which components does this problem have?
 
@@ -151,8 +147,6 @@ def solve(
     solver : {"auto", "dense", "iterative"}, default="auto"
     seed : int, default=0
         Start of iterations.
-    start : array of shape (n_features, k), optional
-        Vectors near the solution, in the coordinates of the moments, which make it faster.
 
     Returns
     -------
@@ -171,24 +165,18 @@ def solve(
     sums = Sums.of(moments, problem.n_covariates)
     if is_sparse_problem(problem, sums):
         return _solve_few(sums, problem, solver, seed)
-    return lifted(sums, solve_inside(sums, problem, solver=solver, seed=seed, start=start))[0]
+    return lifted(sums, solve_inside(sums, problem, solver=solver, seed=seed))[0]
 
 
-def solve_inside(
-    sums: Sums, problem: Problem, *, solver: str = "auto", seed: int = 0, start: Float | None = None
-) -> Solution:
+def solve_inside(sums: Sums, problem: Problem, *, solver: str = "auto", seed: int = 0) -> Solution:
     """Solve a problem on all columns; vectors and patterns are in the coordinates of the moments."""
     if sums.solver is not None:
-        return sums.solver.solution(problem, start)
+        return sums.solver.solution(problem)
     posed = pose(sums, [problem])
-    pencil, scale, solution = pencil_of(posed, problem), posed.scale, None
-    least = DEVICE_LEAST_REFINED if is_foreign(start) else LEAST_REFINED
-    if start is not None and solver == "auto" and len(start) >= least:
-        found = refined(posed, problem.n_components, start)
-        if found is not None:
-            solution = finish(pencil, found[0], found[1] if scale is None else found[1] * scale[:, None], "dense")
-    if solution is None or not solution.consistent:
-        solution = solve_pencil(pencil, problem.n_components, solver=solver, seed=seed)
+    scale, solution = (
+        posed.scale,
+        solve_pencil(pencil_of(posed, problem), problem.n_components, solver=solver, seed=seed),
+    )
     if scale is not None:
         vectors, patterns = solution.vectors / scale[:, None], solution.patterns * scale[:, None]
         solution = replace(solution, vectors=vectors, patterns=patterns)
@@ -196,9 +184,7 @@ def solve_inside(
     return replace(solution, shrinkage=shares, scale=scale if sums.scaled is None else sums.scaled)
 
 
-def solve_folds(
-    folds: Sequence[Sums], problem: Problem, starts: Sequence[Float] | None = None, seed: int = 0
-) -> list[tuple[Float, Float]]:
+def solve_folds(folds: Sequence[Sums], problem: Problem, seed: int = 0) -> list[tuple[Float, Float]]:
     """Return values and vectors of folds without the checks of a solution, which are made for the sums of all rows.
 
     Vectors are in the coordinates of the moments, or in the columns if they may use only some of these. A fold with a
@@ -209,11 +195,11 @@ def solve_folds(
         return [(own.values, own.vectors) for own in solutions]
     pairs: list[tuple[Float, Float] | None] = [None] * len(folds)
     if folds[0].solver is None:
-        pairs = fold_vectors([pose(one, [problem]) for one in folds], problem.n_components, starts)
+        pairs = fold_vectors([pose(one, [problem]) for one in folds], problem.n_components)
     solved = []
-    for place, (sums, pair) in enumerate(zip(folds, pairs, strict=True)):
+    for sums, pair in zip(folds, pairs, strict=True):
         if pair is None or not float(pair[0][-1]) > LEAST_VALUE * float(pair[0][0]):
-            solution = solve_inside(sums, problem, seed=seed, start=None if starts is None else starts[place])
+            solution = solve_inside(sums, problem, seed=seed)
             pair = solution.values, solution.vectors
         solved.append(pair)
     return solved

@@ -92,7 +92,6 @@ def fit_problem(
         most = min(count_directions([adjusted(part, problem.n_covariates) for part in one.moments]) for one in known)
         problem = replace(problem, n_components=min(problem.n_components, max(most, 1)))
     path = columns_path = None
-    starts: list[Any] | None = None
     sums = data.sums(problem)
     if weight_rule is not None:
         problem = choose_weights(weight_rule, sums, problem, solver=solver, seed=seed)
@@ -100,22 +99,21 @@ def fit_problem(
         if folds is None:
             path = Path(_parameter(problem), np.zeros(0), np.zeros(0), np.zeros(0), 0, 0, reason)
         else:
-            problem, path, starts = choose(problem, data, seed=seed)
+            problem, path = choose(problem, data, seed=seed)
         if path.reason:
-            problem, starts = fallback(problem, sums), None
+            problem = fallback(problem, sums)
         elif weight_rule is not None:
             problem = choose_weights(weight_rule, sums, problem, solver=solver, seed=seed)
     if auto_columns and folds is not None:
         problem, columns_path = choose_columns(problem, data, seed=seed)
-        sums, starts = data.sums(problem), None
-    first = None if starts is None else starts[0]
+        sums = data.sums(problem)
     q, mean = problem.n_covariates, center_of(problem, sums)
     moments = [adjusted(part, q) for part in sums.moments] if q else sums.moments
     if problem.n_columns is not None and is_sparse_problem(problem, sums):
         solution = solve(sums, problem, solver=solver, seed=seed)
         inner = sums.dropped(solution.vectors)
     else:
-        found = solve_inside(sums, problem, solver=solver, seed=seed, start=first)
+        found = solve_inside(sums, problem, solver=solver, seed=seed)
         solution = _signed(found, moments) if by_means else found
         inner = solution.vectors
         if sums.lift is not None or solution.scale is not None:
@@ -124,7 +122,7 @@ def fit_problem(
     mean = mean if sums.lift is None else sums.point(mean)
     held_out = None
     if folds is not None and len(sums.moments) > 1:
-        held_out = judge(problem, data, folds, inner, starts=starts, seed=seed)
+        held_out = judge(problem, data, folds, inner, seed=seed)
         order = np.argsort(-held_out.ratio, kind="stable")
         if np.all(np.isfinite(held_out.ratio)) and np.any(order != np.arange(len(order))):
             # Components are sorted by their held-out ratio, which can differ from the order of the shrunken problem.

@@ -124,8 +124,8 @@ class _Dual:
         whole = product(duals, product(turn, np.concatenate(turns, axis=1)))
         return np.split(self._lifted(whole, factors), len(epsilons), axis=1)
 
-    def solution(self, problem: Problem, start: Float | None = None) -> Solution:
-        """Solve the problem by iterations from vectors near the solution, or by LAPACK."""
+    def solution(self, problem: Problem) -> Solution:
+        """Solve the problem by iterations, or by LAPACK."""
         blocks, factors = self._weighted(problem.weights)
         target, *backgrounds = self.moments
         m, count, epsilon = self._counts[0], problem.n_components, problem.epsilon
@@ -133,8 +133,7 @@ class _Dual:
         schur = _Schur.of(*blocks, epsilon)
         if schur is None or count >= m:
             return solve_inside(Sums.of([part.mapped(np.eye(target.n_features)) for part in self.moments]), problem)
-        near = None if start is None else product(self.matrix, start)[self.places[:m]]
-        values, vectors = schur.leading(count, near)
+        values, vectors = schur.leading(count)
         size = target.n_features
         terms = tuple(zip(problem.weights, backgrounds, strict=False))
         pencil = Pencil(Form(size, ((1.0, target),)), Form(size, terms, ridge=epsilon))
@@ -217,14 +216,12 @@ class _Schur:
         found = product(basis, turn)
         return values, found, np.linalg.norm(product(images, turn) - found * values, axis=0)
 
-    def leading(self, count: int, block: Float | None) -> tuple[Float, Float]:
+    def leading(self, count: int) -> tuple[Float, Float]:
         """Return the leading eigenvectors, by iterations, or by LAPACK if these converge slowly."""
-        if block is not None:
-            more = np.random.default_rng(0).standard_normal((len(block), min(MORE, len(block) - count)))
-            block = np.concatenate([block, np.linalg.norm(block) / len(block) * more], axis=1)
-            for _ in range(ROUNDS):
-                values, block, residuals = self.improved(block)
-                if np.all(residuals[:count] <= EXACT * values[:count]):
-                    return values[:count], block[:, :count]
+        block = np.random.default_rng(0).standard_normal((len(self.own), min(count + MORE, len(self.own))))
+        for _ in range(ROUNDS):
+            values, block, residuals = self.improved(block)
+            if np.all(residuals[:count] <= EXACT * values[:count]):
+                return values[:count], block[:, :count]
         half = solve_triangular(self.factor, self.across)
         return leading_eigenvectors(self.own - self_product(half), count)

@@ -3,7 +3,6 @@
 from standout.pencil._path import Posed as Posed
 from standout.pencil._path import fold_vectors as fold_vectors
 from standout.pencil._path import path_vectors as path_vectors
-from standout.pencil._path import refined as refined
 from standout.pencil._record import Form, Pencil, Solution, UnconvergedWarning
 from standout.pencil._record import finish as finish
 from standout.pencil._solve import choose_solver, solve

@@ -6,27 +6,28 @@ Everything here works on stacks: the pencils of several folds, of the same size,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import linalg
 
 from standout._arrays import Float
 from standout._xp import cholesky, concat, diagonal, eye, is_foreign, like, namespace, solve_triangular, to_host
 from standout.moments import Moments, ScatterMoments
-from standout.pencil._direct import is_weak, leading_pair
+from standout.pencil._direct import is_weak
 
-# Representatives of a path, products per round, and extra vectors in a block.
-REPRESENTATIVES, DEPTH, MORE = 4, 5, 2
-# Rounds from random vectors.
-ROUNDS = 2
-# Most rounds for a solution that is reported, and its residual. A round that leaves more than this share of the
-# residual converges too slowly to go on.
-MOST_ROUNDS, EXACT, SLOW = 5, 1e-11, 0.3
-# The same for the components of a fold. Up to this size, folds start from random vectors, so that results do not depend
-# on the path or the array library. Larger ones have fewer rounds from the vectors of the path.
-FOLD_ROUNDS, NEAR_ROUNDS, FOLD_EXACT, FRESH_SIZE = 4, 2, 1e-9, 1000
+# Representatives, as shares of the length of a path. Nearly full regularisation hardly changes the components.
+REPRESENTATIVES = (0.0, 0.22, 0.83)
+# Extra vectors in a block, and in what a representative adds to the span.
+MORE, KEPT_MORE = 2, 10
+# Products for the first representative, and for those that start from the vectors of another one.
+FIRST_STEPS, NEXT_STEPS = 6, 5
+# Products for the components of a fold. They start from random vectors, so that results do not depend on the path or
+# the array library, and end at this residual.
+FOLD_STEPS, FOLD_EXACT = 20, 1e-10
+# Products between two checks of the residual.
+LOOK = 6
 # Random numbers that are added to a block, as a share of its size.
 BLUR = 1e-12
 # Columns are brought to one size if their variances differ by more than the first number. Beyond the second one,
@@ -36,8 +37,6 @@ UNEVEN, MOST_UNEVEN = 1e4, 1e10
 LEAST_SINGLE = 256
 # Up to these sizes LAPACK solves all values of a path, and its representatives and the pencils of folds.
 WHOLE_SIZE, SMALL_SIZE = 20, 128
-# Up to this size one call for a stack takes less time than one for each of its matrices.
-TINY_SIZE = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,18 +130,17 @@ class _Stack:
         """Whether B is the identity at every value."""
         return not self.second.any() and bool(np.all(self.ridges == 1.0))
 
-    def at(self, values: list[int]) -> tuple[Float, Float]:
-        """Return A and B at some values, stacks of shape (n_folds * n_values, n, n)."""
+    def summed(self, coefficients: Float, ridges: Float) -> Float:
+        """Return the sums of the matrices of each fold with a ridge, a stack of shape (n_folds, n, n)."""
         xp, (n_folds, n_terms, size, _) = namespace(self.matrices), self.matrices.shape
         flat = xp.reshape(self.matrices, (n_folds, n_terms, -1))
-        both = (_as(part[:, values], flat) @ flat for part in (self.first, self.second))
-        a, b = (xp.reshape(part, (-1, size, size)) for part in both)
-        ridges = _as((self.ridges[:, values, None] * self.scale[:, None] ** 2).reshape(-1, size), b)
-        if is_foreign(b):
-            return a, b + ridges[:, :, None] * eye(size, b)
+        whole = xp.reshape(_as(coefficients[:, None], flat) @ flat, (n_folds, size, size))
+        ridge = _as(ridges[:, None] * self.scale**2, flat)
+        if is_foreign(flat):
+            return whole + ridge[:, :, None] * eye(size, whole)
         # In place: matrices may be large.
-        b.reshape(len(b), -1)[:, :: size + 1] += ridges
-        return a, b
+        whole.reshape(n_folds, -1)[:, :: size + 1] += ridge
+        return whole
 
     def inside(self, basis: Float | None, values: Any, count: int, precision: float = 0.0) -> tuple[Float, Float]:
         """Return values and vectors at some values, in the span of bases or in all directions; NaN if B is singular."""
@@ -160,22 +158,41 @@ class _Stack:
         vectors = turn if basis is None else basis[:, None] @ turn
         return found, vectors * self.units[:, None, :, None]
 
-    def improved(
-        self, starts: Sequence[Float], n_wanted: int, rounds: int, tolerance: float = 0.0
-    ) -> tuple[Float, Float, float] | None:
-        """Solve the pencils at the first value by iterations, from vectors near the solutions if there are any."""
-        size, width = self.matrices.shape[-1], n_wanted + MORE
-        if starts:
-            blocks = [part / self.units[place, :, None] for place, part in enumerate(starts)]
-            more = _random(size, width - blocks[0].shape[1], 0, blocks[0])
-            block = namespace(more).stack([concat([part, more], axis=1) for part in blocks])
-        else:
-            block = self.matrices[:, 0] @ _random(size, width, 0, self.matrices)
-        found = _iterated(*self.at([0]), block, n_wanted, rounds, tolerance, self.difference, self.precision)
-        if found is None:
+    def iterated(
+        self, value: int, count: int, steps: int, span: Float | None = None, tolerance: float = 0.0
+    ) -> tuple[Float, Float] | None:
+        """Return values and vectors at one value by iterations, with more vectors than wanted; None if B is singular.
+
+        They start from the best vectors of a span, or from random ones, and use ``L⁻¹ A L⁻ᵀ`` with ``B = L Lᵀ``. For a
+        difference they use ``L⁻¹ E L⁻ᵀ`` with ``σ E - A = L Lᵀ``, and σ just above all eigenvalues, found by trying.
+        """
+        target, squares = self.matrices[:, 0], self.scale[:, :, None] ** 2
+        block = target @ _random(target.shape[-1], count + MORE, 0, target)
+        bounds, started = self.inside(_orthonormal(block) if span is None else span, [value], count + MORE)
+        if span is not None:
+            block = started[:, 0] / self.units[..., None]
+        bounds, shift, halves = bounds[:, 0], None, None
+        if not self.difference:
+            limit = self.precision if tolerance else 0.0
+            halves = _halves(self.summed(self.second[:, value], self.ridges[:, value]), limit)
+        elif np.all(np.isfinite(bounds)):
+            step = 0.1 * (bounds[:, 0] - bounds[:, -1]) + 1e-3 * np.abs(bounds).max(axis=-1)
+            step = np.where(step > 0.0, step, 1.0)
+            while halves is None:
+                shift = bounds[:, 0] + step
+                halves = _halves(self.summed(-self.first[:, value], shift))
+                step = 4.0 * step
+        if halves is None:
             return None
-        values, vectors, residual = found
-        return values[:, :n_wanted], vectors[..., :n_wanted] * self.units[..., None], residual
+        forward, backward = halves
+        square = _as(squares, target)
+
+        def turned(part: Float) -> Float:
+            return forward(target @ part if shift is None else square * part)
+
+        values, vectors = krylov(lambda part: turned(backward(part)), turned(block), count, steps, tolerance)
+        values = values * self.first[:, value, :1] if shift is None else shift[:, None] - 1.0 / values
+        return values, backward(vectors)
 
 
 def path_vectors(
@@ -193,16 +210,22 @@ def path_vectors(
     stack = _Stack.of(folds, single)
     if stack is None:
         return None
-    places = np.unique(np.linspace(n_values - 1, 0, min(REPRESENTATIVES, n_values)).round().astype(int))[::-1]
+    places = np.unique(np.round((n_values - 1) * np.array(REPRESENTATIVES)).astype(int))[::-1]
     # A problem without a basis is solved in all of its directions.
     basis = None
     if size > WHOLE_SIZE and len(places) * (n_components + MORE) < size:
+        blocks = list[Float]()
         if size <= SMALL_SIZE:
-            values, vectors = stack.inside(None, places, n_components)
+            values, vectors = stack.inside(None, places, n_components + MORE)
             known = np.flatnonzero(np.isfinite(values).all(axis=(0, 2))).tolist()
             blocks = [vectors[:, place] / stack.units[..., None] for place in known]
         else:
-            blocks = _representatives(stack, places, n_components, seed)
+            span = None
+            for place in places.tolist():
+                found = stack.iterated(place, n_components, NEXT_STEPS if blocks else FIRST_STEPS, span)
+                if found is not None:
+                    blocks.append(found[1])
+                    span = _orthonormal(found[1])
         if not blocks and single:
             return path_vectors(folds, n_components, seed, single=False)
         if not blocks:
@@ -213,161 +236,109 @@ def path_vectors(
     return [[vectors[i, j] if usable[i, j] else None for j in range(n_values)] for i in range(n_folds)]
 
 
-def _representatives(stack: _Stack, places: Any, n_components: int, seed: int) -> list[Float]:
-    """Return vectors of all folds at some values, each started from the previous value; none where a B is singular."""
-    size, blocks = stack.matrices.shape[-1], list[Float]()
-    block = stack.matrices[:, 0] @ _random(size, n_components + MORE, seed, stack.matrices)
-    for place in places.tolist():
-        ended = _iterated(*stack.at([place]), block, n_components, 1 if blocks else ROUNDS, 0.0, stack.difference)
-        if ended is not None:
-            block = ended[1]
-            blocks.append(block)
-    return blocks
-
-
-def fold_vectors(
-    folds: Sequence[Posed], n_components: int, starts: Sequence[Float] | None = None
-) -> list[tuple[Float, Float] | None]:
+def fold_vectors(folds: Sequence[Posed], n_components: int) -> list[tuple[Float, Float] | None]:
     """Return values and vectors of pencils of folds; None if B is singular or iterations do not suit the problem.
 
     Components of noise have close values, so that only many iterations separate them. On held-out rows they are
-    equivalent. Few rounds are enough for components that stand out.
+    equivalent. Few products are enough for components that stand out.
     """
-    stack, size = _Stack.of(folds), folds[0].terms[0].n_features
+    mean = folds[0].terms[0].mean
+    single = mean.shape[0] >= LEAST_SINGLE and not is_foreign(mean) and folds[0].terms[0].precision > 1e-10
+    stack, size = _Stack.of(folds, single), mean.shape[0]
     if stack is None:
         return [None] * len(folds)
-    if size <= SMALL_SIZE or size < (DEPTH + 1) * (n_components + MORE):
+    if size <= SMALL_SIZE or size < (LOOK + 1) * (n_components + MORE):
         values, vectors = stack.inside(None, slice(1), n_components, stack.precision)
         values, vectors = values[:, 0], vectors[:, 0]
     else:
-        near = () if starts is None or size <= FRESH_SIZE else starts
-        found = stack.improved(near, n_components, NEAR_ROUNDS if near else FOLD_ROUNDS, FOLD_EXACT)
+        found = stack.iterated(0, n_components, FOLD_STEPS, tolerance=FOLD_EXACT)
         if found is None:
             return [None] * len(folds)
-        values, vectors, _ = found
+        values = found[0][:, :n_components]
+        vectors = found[1][..., :n_components] * stack.units[..., None]
     usable: Any = np.isfinite(values).all(axis=1)
     return [(values[i], vectors[i]) if known else None for i, known in enumerate(usable)]
 
 
-def refined(posed: Posed, n_components: int, start: Float) -> tuple[Float, Float] | None:
-    """Solve one pencil by block iterations from vectors near the solution; None if they do not converge fast."""
-    if start.shape[0] < (DEPTH + 1) * (n_components + MORE):
-        return None
-    stack = _Stack.of([posed])
-    found = None if stack is None else stack.improved([start], n_components, MOST_ROUNDS, EXACT)
-    if found is None or not found[2] <= EXACT:
-        return None
-    return like(found[0][0], start), found[1][0]
+def krylov(
+    apply: Callable[[Float], Float], block: Float, count: int, steps: int, tolerance: float = 0.0
+) -> tuple[Float, Float]:
+    """Return values (on the host) and vectors of symmetric operators in block Krylov spaces, in descending order.
 
-
-def _iterated(
-    a: Float,
-    b: Float,
-    block: Float,
-    n_wanted: int,
-    rounds: int,
-    tolerance: float,
-    difference: bool,
-    precision: float = 0.0,
-) -> tuple[Float, Float, float] | None:
-    """Improve blocks by rounds of block Krylov steps of ``B⁻¹ A``, or of ``(σ B - A)⁻¹ B`` for differences.
-
-    Returns values (on the host) and vectors in descending order, and the largest residual of the wanted ones, if the
-    rounds end by a tolerance; None if a B is singular.
+    Blocks are wider than the number of wanted vectors, so that equal values are found. A space ends early if the
+    residuals of the wanted vectors are below the tolerance.
     """
     xp, (size, width) = namespace(block), block.shape[-2:]
-    inverse = None if difference else _inverse(b, precision)
-    residual, values = float("inf"), np.zeros(0)
-    for _ in range(rounds):
-        before = residual
-        if difference and residual > 0.1:
-            inverse = _shifted(a, b, block)
-        if inverse is None:
-            return None
-        basis = block = _orthonormal(block)
-        for _ in range(min(DEPTH, size // width - 1)):
-            block = inverse((b if difference else a) @ block)
-            # The residual of a converged vector is only rounding. The same random numbers are added in every library.
-            lengths = xp.sum(block**2, axis=-2) ** 0.5
-            block = block + BLUR * lengths[..., None, :] * _random(size, width, basis.shape[-1], basis)
-            for _ in range(2):
-                block = block - basis @ (_transposed(basis) @ block)
-            block = _orthonormal(block)
-            basis = concat([basis, block], axis=-1)
-        a_basis, b_basis = a @ basis, b @ basis
-        values, turn = _projected(basis, a_basis, b_basis, width)
-        if not np.all(np.isfinite(values)):
-            return None
-        turn = _as(turn, basis)
-        block = basis @ turn
-        if rounds == 1 or not tolerance:
-            continue
-        images, others = a_basis @ turn[..., :n_wanted], b_basis @ turn[..., :n_wanted]
-        missed = images - others * _as(values[:, None, :n_wanted], basis)
-        lengths = to_host(xp.sum(xp.stack([missed, images]) ** 2, axis=-2)) ** 0.5
-        residual = float(np.max(lengths[0] / np.where(lengths[1] > 0.0, lengths[1], 1.0)))
-        if residual <= tolerance or SLOW * before < residual < before < float("inf"):
-            break
-    return values, block, residual
+    steps = max(min(steps, size // width - 1), 1)
+    more = _random(size, width * steps, 1, block)
+    basis = block = _orthonormal(block)
+    images = block[..., :0]
+    while True:
+        block = apply(block)
+        images = concat([images, block], axis=-1)
+        n_steps = images.shape[-1] // width
+        if n_steps > steps or (tolerance and n_steps % LOOK == 0):
+            inside = to_host(_transposed(basis) @ images).astype(np.float64)
+            if not np.all(np.isfinite(inside)):
+                return np.full((*inside.shape[:-2], count), np.nan), basis[..., :count]
+            values, turn = np.linalg.eigh(0.5 * (inside + inside.swapaxes(-1, -2)))
+            kept = min(count + KEPT_MORE, values.shape[-1])
+            values, turn = values[..., ::-1][..., :kept], _as(turn[..., ::-1][..., :kept].copy(), basis)
+            vectors = basis @ turn
+            if n_steps > steps:
+                return values, vectors
+            missed = images @ turn[..., :count] - _as(values[..., None, :count], basis) * vectors[..., :count]
+            lengths = to_host(xp.sum(missed**2, axis=-2)) ** 0.5
+            if np.all(lengths <= tolerance * values[..., :1]):
+                return values, vectors
+        # The residual of a converged vector is only rounding. The same random numbers are added in every library.
+        lengths = xp.sum(block**2, axis=-2) ** 0.5
+        block = block + BLUR * lengths[..., None, :] * more[:, (n_steps - 1) * width : n_steps * width]
+        # Twice, because the first result may be mostly rounding.
+        for _ in range(2):
+            block = block - basis @ (_transposed(basis) @ block)
+        block = _orthonormal(block)
+        basis = concat([basis, block], axis=-1)
 
 
-def _inverse(matrices: Float, precision: float = 0.0) -> Callable[[Float], Float] | None:
-    """Return a function that multiplies blocks with inverses; None if a matrix is not positive definite."""
+def _halves(
+    matrices: Float, precision: float = 0.0
+) -> tuple[Callable[[Float], Float], Callable[[Float], Float]] | None:
+    """Return functions that multiply blocks with L⁻¹ and L⁻ᵀ; None if a matrix is not positive definite."""
+    variances = 1.0 * diagonal(matrices)
     if is_foreign(matrices):
         whole = cholesky(matrices)
-        if whole is None or is_weak(whole, diagonal(matrices), precision):
+        if whole is None or is_weak(whole, variances, precision):
             return None
         # Products take a device less time than triangular systems.
         half = solve_triangular(whole, eye(matrices.shape[-1], whole))
-        return lambda block: half.mT @ (half @ block)
-    factors = [factor for part in matrices if (factor := cholesky(1.0 * part)) is not None]
-    if len(factors) < len(matrices) or any(map(is_weak, factors, diagonal(matrices), [precision] * len(factors))):
+        return lambda block: half @ block, lambda block: half.mT @ block
+    factors = [factor for part in matrices if (factor := cholesky(part)) is not None]
+    if len(factors) < len(matrices) or any(map(is_weak, factors, variances, [precision] * len(factors))):
         return None
 
-    def inverse(block: Float) -> Float:
-        halves = [solve_triangular(factor, part) for factor, part in zip(factors, block, strict=True)]
-        return np.stack(
-            [solve_triangular(factor, half, transposed=True) for factor, half in zip(factors, halves, strict=True)]
-        )
+    def solved(block: Float, transposed: bool) -> Float:
+        pairs = zip(factors, block, strict=True)
+        return np.stack([solve_triangular(factor, part, transposed=transposed) for factor, part in pairs])
 
-    return inverse
-
-
-def _shifted(a: Float, b: Float, block: Float) -> Callable[[Float], Float] | None:
-    """Return the inverse of ``σ B - A`` with σ just above all eigenvalues, found by trying; None out of range."""
-    basis = _orthonormal(block)
-    values, _ = _projected(basis, a @ basis, b @ basis, block.shape[-1])
-    if not np.all(np.isfinite(values)):
-        return None
-    top = values[:, 0]
-    step = 0.1 * (values[:, 0] - values[:, -1]) + 1e-3 * np.abs(values).max(axis=-1)
-    step = np.where(step > 0.0, step, 1.0)
-    while True:
-        inverse = _inverse(_as((top + step)[:, None, None], a) * b - a)
-        if inverse is not None:
-            return inverse
-        step = 4.0 * step
-
-
-def _projected(basis: Float, a_basis: Float, b_basis: Float, count: int) -> tuple[Float, Float]:
-    """Solve pencils in the span of bases, by their products with A and B."""
-    both = to_host(namespace(basis).stack([_transposed(basis) @ a_basis, _transposed(basis) @ b_basis]))
-    return _small(both[0], both[1], count)
+    return lambda block: solved(block, False), lambda block: solved(block, True)
 
 
 def _small(a: Float, b: Float, count: int, precision: float = 0.0) -> tuple[Float, Float]:
     """Return the leading values and vectors of stacks of small pencils on the host; NaN where B is singular."""
-    a, b, count = a.astype(np.float64), b.astype(np.float64), min(count, a.shape[-1])
-    if a.shape[-1] <= TINY_SIZE and not precision:
-        with suppress(np.linalg.LinAlgError):
-            half = np.linalg.inv(np.linalg.cholesky(b))
-            values, vectors = np.linalg.eigh(half @ a @ half.swapaxes(-1, -2))
-            return values[..., ::-1][..., :count], half.swapaxes(-1, -2) @ vectors[..., ::-1][..., :count]
+    a, b, size = a.astype(np.float64), b.astype(np.float64), a.shape[-1]
+    count = min(count, size)
     values, vectors = np.full((*a.shape[:-2], count), np.nan), np.zeros((*a.shape[:-1], count))
-    for place in np.ndindex(a.shape[:-2]):
-        found = leading_pair(a[place], b[place], count, precision)
-        if found is not None:
-            values[place], vectors[place] = found
+    variances = 1.0 * diagonal(b)
+    known = np.isfinite(a).all(axis=(-1, -2)) & np.isfinite(b).all(axis=(-1, -2))
+    for place in zip(*np.nonzero(known), strict=True):
+        # The transpose of a symmetric matrix is the same matrix in LAPACK's order of memory.
+        found, turn, n_found, _, info = linalg.lapack.dsygvx(
+            a[place].T, b[place].T, range="I", il=size - count + 1, iu=size, overwrite_a=True, overwrite_b=True
+        )
+        if info == 0 and n_found == count:
+            values[place], vectors[place] = found[count - 1 :: -1], turn[:, ::-1]
+    values[np.any(diagonal(b) ** 2 < 100.0 * size * precision * variances, axis=-1)] = np.nan
     return values, vectors
 
 

@@ -126,7 +126,7 @@ def ridge_unit(problem: Problem, sums: Sums) -> float:
     return (total or sums.moments[0].total_variance) / sums.moments[0].n_features or float(np.finfo(np.float64).tiny)
 
 
-def choose(problem: Problem, data: Data, *, seed: int = 0) -> tuple[Problem, Path, list[Float | None]]:
+def choose(problem: Problem, data: Data, *, seed: int = 0) -> tuple[Problem, Path]:
     """Choose shrinkage, α or ε by held-out folds.
 
     Returns
@@ -134,16 +134,12 @@ def choose(problem: Problem, data: Data, *, seed: int = 0) -> tuple[Problem, Pat
     problem : Problem
         With the value that was chosen.
     path : Path
-    starts : list of array
-        For each fold, vectors near the components at that value.
     """
     name, problems = grid(problem, data.sums(problem))
     values = np.array([getattr(one, name) for one in problems])
     judged = np.full((data.n_folds, len(problems)), np.nan)
-    found: list[list[Float | None]] = []
     for folds, trains in data.together(problem):
         for fold, train, vectors in zip(folds, trains, solve_path(trains, problems, seed=seed), strict=True):
-            found.append(vectors)
             # A fold with few rows may have no component.
             known = {place: part for place, part in enumerate(vectors) if part is not None and part.shape[1]}
             if known:
@@ -151,9 +147,7 @@ def choose(problem: Problem, data: Data, *, seed: int = 0) -> tuple[Problem, Pat
                 logs = held_variances(problem, train, held, concat(list(known.values()), axis=1), data.subjects).logs
                 judged[fold, list(known)] = logs.reshape(len(known), -1).mean(axis=1)
     path = path_of(name, values, judged)
-    if path.reason:
-        return problem, path, [None] * data.n_folds
-    return problems[path.chosen], path, [views[path.chosen] for views in found]
+    return problem if path.reason else problems[path.chosen], path
 
 
 def path_of(name: str, values: Float, judged: Float) -> Path:

@@ -176,15 +176,7 @@ class HeldOut:
         return self.folds[dataset][numbers]
 
 
-def judge(
-    problem: Problem,
-    data: Data,
-    folds: Folds | Places,
-    inner: Float,
-    *,
-    starts: Sequence[Float] | None = None,
-    seed: int = 0,
-) -> HeldOut:
+def judge(problem: Problem, data: Data, folds: Folds | Places, inner: Float, *, seed: int = 0) -> HeldOut:
     """Judge the components of a fit on held-out rows; vectors are in the coordinates of its sums."""
     whole = data.sums(problem)
     target = whole.moments[0]
@@ -198,9 +190,7 @@ def judge(
     solved = (
         (fold, train, pair)
         for folds, trains in data.together(problem)
-        for fold, train, pair in zip(
-            folds, trains, solve_folds(trains, problem, starts and starts[folds.start : folds.stop], seed), strict=True
-        )
+        for fold, train, pair in zip(folds, trains, solve_folds(trains, problem, seed), strict=True)
     )
     for fold, train, (values, found) in solved:
         test = data.held_out(problem, fold)
