@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import pickle
+import tempfile
 import warnings
 
 import anndata
@@ -55,6 +56,39 @@ def _sums(batch):
 
 def _add(first, second):
     return first[0] + second[0], first[1] + second[1]
+
+
+def test_a_parquet_file_that_is_read_some_columns_at_a_time_gives_the_same_rows_and_leaves_nothing(
+    tmp_path, monkeypatch
+):
+    frame = mixed_table().astype({"city": "category"}).assign(z=1.5, **{"x.y": np.arange(30, dtype=np.float32)})
+    frame.to_parquet(tmp_path / "mixed.parquet", row_group_size=12)
+    options = {"label": "city", "id_column": "sample id", "exclude": ["when", "price", "code", "condition"]}
+    plain = scan(tmp_path / "mixed.parquet", **options, batch_rows=5)
+    whole, files = plain.loaded(), []
+
+    def temporary():
+        files.append(tempfile.TemporaryFile(dir=spools))  # noqa: SIM115
+        return files[-1]
+
+    spools = tmp_path / "spools"
+    spools.mkdir()
+    monkeypatch.setattr("standout.io._binary.TemporaryFile", temporary)
+    # Two columns at a time.
+    monkeypatch.setattr("standout.io._binary.DECODERS_BYTES", 300)
+    batches = plain.batches()
+    next(batches)
+    assert len(files) == 2
+    batches.close()
+    assert all(file.closed for file in files)
+    np.testing.assert_array_equal(np.concatenate([batch.rows for batch in plain.batches()]), whole.rows)
+    again = scan(tmp_path / "mixed.parquet", **options, batch_rows=5).loaded()
+    np.testing.assert_array_equal(again.rows, whole.rows)
+    assert again.labels.tolist() == whole.labels.tolist()
+    assert again.ids.tolist() == whole.ids.tolist()
+    assert len(files) > 8
+    assert all(file.closed for file in files)
+    assert not list(spools.iterdir())
 
 
 @pytest.mark.parametrize("name", ["table.csv", "table.parquet", "plain.npy", "sparse.h5ad"])

@@ -7,9 +7,10 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,9 @@ from standout.sources._form import arrow_kind, as_rows
 
 # Columns of Parquet files are read in pieces of this size. Buffering ahead would hold a whole row group.
 BUFFER_BYTES = 2**16
+# Arrow holds a dictionary and a page of each column that it reads, as most programs write them a megabyte each. In all
+# it may hold the second number.
+DECODER_BYTES, DECODERS_BYTES = 2 * 2**20, 96 * 2**20
 # Arrays unpacked from a file may have this many bytes, or this many times the bytes of the file.
 UNPACKED_BYTES, UNPACKED_TIMES = 256 * 2**20, 200
 # A file of a few bytes can claim any width.
@@ -68,10 +72,7 @@ class ArrowReader(Reader):
         needed = list(places)
         with self.path.open("rb") as file:
             if self.kind == "parquet":
-                import pyarrow.parquet as parquet
-
-                opened = parquet.ParquetFile(file, buffer_size=BUFFER_BYTES, pre_buffer=False)
-                found = opened.iter_batches(n_rows, columns=needed, use_threads=len(needed) <= 1000)
+                found = _parquet_batches(file, needed, n_rows)
             else:
                 found = _record_batches(file, sorted(places.values()))
             for batch in found:
@@ -83,6 +84,33 @@ class ArrowReader(Reader):
         if self.kind == "parquet":
             # Arrow would keep the memory of its decoders, which later stages of a fit need.
             import_module("pyarrow").default_memory_pool().release_unused()
+
+
+def _parquet_batches(file: Any, needed: list[str], n_rows: int) -> Iterator[Any]:
+    """Read batches; of large row groups, some columns after the other, by way of temporary files."""
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    opened = parquet.ParquetFile(file, buffer_size=BUFFER_BYTES, pre_buffer=False)
+    groups = [opened.metadata.row_group(number) for number in range(opened.num_row_groups)]
+    of_column = max(group.total_byte_size // group.num_columns for group in groups)
+    step = DECODERS_BYTES // max(min(of_column, DECODER_BYTES), 1)
+    if len(needed) <= step:
+        yield from opened.iter_batches(n_rows, columns=needed, use_threads=len(needed) <= 1000)
+        return
+    for number in range(len(groups)):
+        with ExitStack() as files:
+            parts = []
+            for start in range(0, len(needed), step):
+                some = needed[start : start + step]
+                spool = files.enter_context(TemporaryFile())
+                with pa.ipc.new_stream(spool, pa.schema(map(opened.schema_arrow.field, some))) as writer:
+                    for batch in opened.iter_batches(n_rows, [number], some, use_threads=step <= 1000):
+                        writer.write_batch(batch.select(some))
+                spool.seek(0)
+                parts.append(pa.ipc.open_stream(spool))
+            for together in zip(*parts, strict=True):
+                yield pa.RecordBatch.from_arrays([column for part in together for column in part.columns], needed)
 
 
 def _ipc(file: Any, **options: Any) -> Any:
