@@ -298,6 +298,19 @@ def test_files_that_do_not_fit_into_memory_are_streamed(here, monkeypatch, capsy
     assert re.search(r"read in parts \(0\.0 GB needed, 0\.0 GB available\)", capsys.readouterr().out)
 
 
+def test_streamed_files_are_read_once_for_the_fit_the_test_and_the_report(here, monkeypatch):
+    write_pair(here)
+    reads, read = [], standout.io.Scan._read
+
+    def counted(scan):
+        reads.append(scan.name)
+        return read(scan)
+
+    monkeypatch.setattr(standout.io.Scan, "_read", counted)
+    works_here(*FIT, "--stream", "-q")
+    assert len(reads) == 2 * 3
+
+
 @pytest.mark.parametrize("method", ["dpca", "cpca", "kdpca", "kcpca", "pca", "kpca"])
 def test_every_method_has_a_report(method, here):
     write_pair(here)

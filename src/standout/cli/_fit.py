@@ -22,12 +22,14 @@ from standout.cli._folder import MARK, check_output_file, check_output_folder, f
 from standout.cli._options import COMMAND_METHODS, FITTED_AS
 from standout.estimators import ESTIMATORS
 from standout.io import csv_writer, write_csv
-from standout.report import figure, findings, page, sentences
+from standout.report import figure, findings, open_fit, page, sentences
+from standout.report._drawn import Fit
 from standout.report._words import environment, number, p_value, shortened
 
 Found = dict[str, Any]
 # Most columns that the terminal lists for a component, and most letters of a name.
 MOST_COLUMNS, LONGEST_NAME = 4, 30
+ROWS_AT_ONCE = 100_000
 OF_SUBJECTS = {"shared subjects", "few background rows"}
 
 
@@ -46,10 +48,10 @@ def fit_files(options: dict[str, Any]) -> None:
 
 def fit_and_write(model: Any, datasets: Datasets, final: Path, options: dict[str, Any], display: Display) -> Found:
     """Fit a model, and write the folder with everything that was found."""
-    found = fit_and_find(model, datasets, options, display)
+    found, fit = fit_and_find(model, datasets, options, display)
     display.stage("writing the report")
     with folder_as_a_whole(final, overwrite=options["overwrite"]) as draft:
-        _write_scores(draft / "scores.csv", model, datasets, options["spreadsheet"])
+        _write_scores(draft / "scores.csv", fit, options["spreadsheet"])
         write_columns(draft / "columns.csv", model, datasets.columns, options["spreadsheet"])
         saved = model
         if datasets.steps:
@@ -70,13 +72,18 @@ def fit_and_write(model: Any, datasets: Datasets, final: Path, options: dict[str
     return found
 
 
-def fit_and_find(model: Any, datasets: Datasets, options: dict[str, Any], display: Display, **settings: Any) -> Found:
+def fit_and_find(
+    model: Any, datasets: Datasets, options: dict[str, Any], display: Display, **settings: Any
+) -> tuple[Found, Fit]:
     """Fit a model, test its components, and collect the findings."""
     sources = datasets.sources if options["method"] in METHODS else datasets.sources[:1]
     display.stage(f"fitting {COMMAND_METHODS[options['method']]}")
     test = None
     with collected_warnings() as said:
         model.fit(sources[0], background=sources[1:] or None)
+        # The rows of text files are counted by reading: the fit has done that.
+        for source, count in zip(sources, [model.n_samples_, *model.background_n_samples_], strict=True):
+            source.n_rows = count
         if options.get("test") and len(sources) > 1:
             display.stage("testing the components")
             given = {name: options[name] for name in ("n_draws", "random_state")}
@@ -85,12 +92,13 @@ def fit_and_find(model: Any, datasets: Datasets, options: dict[str, Any], displa
     with collected_warnings() as more:
         settings |= {"title": options.get("title"), "image_shape": options.get("image_shape"), "test": test}
         settings |= {"label_name": datasets.label_name or "label", "notes": [*datasets.notes, *said]}
-        found = findings(model, sources, options=OPTION_NAMES, names_subjects=datasets.names_subjects, **settings)
+        fit = open_fit(model, sources)
+        found = findings(fit, options=OPTION_NAMES, names_subjects=datasets.names_subjects, **settings)
     if options.get("cube"):
         # The subjects of a cube are its strips, which nobody named.
         found["cautions"] = [one for one in found["cautions"] if one["kind"] not in OF_SUBJECTS]
     found["cautions"] += [{"kind": "note", "weight": 0, "text": str(one), "advice": ""} for one in more]
-    return found
+    return found, fit
 
 
 def begun(options: dict[str, Any]) -> tuple[Display, Path, Any]:
@@ -115,30 +123,27 @@ def make_estimator(options: dict[str, Any]) -> Any:
 # --- the files of the folder ------------------------------------------------------------------------------------------
 
 
-def _write_scores(path: Path, model: Any, datasets: Datasets, spreadsheet: bool) -> None:
-    """Write the scores of all rows of the fitted datasets, batch by batch.
+def _write_scores(path: Path, fit: Fit, spreadsheet: bool) -> None:
+    """Write the scores of all rows of the fitted datasets.
 
     The variances of the columns held_out_1 ... are the ratios: scores of a row use components of the other folds.
     """
-    sources = datasets.sources[: 1 + len(getattr(model, "background_n_samples_", []))]
-    held_out = None
-    if len(sources) > 1 and np.isfinite(model.ratio_).any():
-        held_out = model.held_out_scores(sources[0], background=sources[1:])
+    named, labelled = (any(getattr(one, what) is not None for one in fit.datasets) for what in ("ids", "labels"))
     with csv_writer(path, spreadsheet=spreadsheet) as append:
-        for number, source in enumerate(sources):
-            for batch in source.batches():
-                rows = slice(batch.start, batch.start + batch.n_rows)
-                columns: dict[str, Any] = {"dataset": np.full(batch.n_rows, source.name, dtype=object)}
-                columns |= beside(source, rows, any(one.ids is not None for one in sources))
-                if any(one.labels is not None for one in sources):
-                    empty = np.full(batch.n_rows, "", dtype=object)
+        for number, source in enumerate(fit.datasets):
+            weights = fit.model.row_weights_[number] if fit.robust else source.weights
+            for start in range(0, len(fit.scores[number]), ROWS_AT_ONCE):
+                rows = slice(start, min(start + ROWS_AT_ONCE, len(fit.scores[number])))
+                empty = np.full(rows.stop - start, "", dtype=object)
+                columns: dict[str, Any] = {"dataset": np.full(len(empty), source.name, dtype=object)}
+                columns |= beside(source, rows, named)
+                if labelled:
                     columns["label"] = empty if source.labels is None else source.labels[rows]
-                weights = model.row_weights_[number] if hasattr(model, "row_weights_") else source.weights
                 if weights is not None:
                     columns["weight"] = np.asarray(weights, np.float64)[rows]
-                columns |= numbered("component", model.transform(batch.rows))
-                if held_out is not None:
-                    columns |= numbered("held_out", held_out[number][rows])
+                columns |= numbered("component", fit.fitted[number][rows])
+                if fit.held_out and np.isfinite(fit.model.ratio_).any():
+                    columns |= numbered("held_out", fit.scores[number][rows])
                 append(columns)
 
 
@@ -225,7 +230,7 @@ def compare_methods(options: dict[str, Any]) -> None:
     with display.working():
         datasets = open_datasets(options, display)
         pairs = zip(models, asked, strict=True)
-        views = [fit_and_find(model, datasets, each, display, with_views=False) for model, each in pairs]
+        views = [fit_and_find(model, datasets, each, display, with_views=False)[0] for model, each in pairs]
         display.stage("writing the page")
         of_pca = next((found["pca"] for found in views if found["pca"] is not None), None)
         rows = [_compared(found, of_pca) for found in views]

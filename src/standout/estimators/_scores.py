@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
 from html import escape
@@ -162,27 +163,30 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             raise InvalidValueError("the model has no held-out components", advice="Fit it with `cv` and a background.")
         sources = open_datasets(X, background, adjust=adjust, background_adjust=background_adjust)
         sources = [source if source.again else source.loaded() for source in sources]
+        self._check_rows(sources)
+        found = []
+        for number, source in enumerate(sources):
+            parts = ((batch.rows, np.arange(batch.start, batch.start + batch.n_rows)) for batch in source.batches())
+            found.append(np.concatenate([self._held_out_scores(*part, number, source.covariates) for part in parts]))
+        return found
+
+    def _check_rows(self, sources: Sequence[Source]) -> None:
+        """Refuse datasets that cannot be the datasets of the fit."""
         counts = [self.n_samples_, *self.background_n_samples_]
         given = [source.count_rows() for source in sources]
         if given != counts:
             problem = f"the datasets have {given} rows, but the fit had {counts}"
             raise InvalidValueError(problem, advice="Give the datasets of the fit.")
-        return [self._held_out_scores(source, number) for number, source in enumerate(sources)]
 
-    def _held_out_scores(self, source: Source, dataset: int) -> Float:
+    def _held_out_scores(self, rows: Rows, numbers: Any, dataset: int, covariates: Float | None) -> Float:
+        """Return the scores of fitted rows, by their numbers in a dataset, by the components of the other folds."""
         assert self.held_out_ is not None
-        found = []
-        for batch in source.batches():
-            numbers = np.arange(batch.start, batch.start + batch.rows.shape[0])
-            beside = None if source.covariates is None else source.covariates[numbers]
-            rows = self._coordinates(self._cleaned(batch.rows, dataset))
-            found.append(self.held_out_.scores(rows, numbers, dataset, self._origin(), beside))
-        scores: Float = np.concatenate(found)
+        if self.robust == "cells":
+            # Outlying cells are replaced as in the fit.
+            rows = self.robust_weights_[dataset].cleaned(rows)
+        beside = None if covariates is None else covariates[numbers]
+        scores = self.held_out_.scores(self._coordinates(rows), numbers, dataset, self._origin(), beside)
         return scores + self.shifts_[dataset]
-
-    def _cleaned(self, rows: Rows, dataset: int) -> Rows:
-        """Return rows with outlying cells replaced, as in the fit."""
-        return self.robust_weights_[dataset].cleaned(rows) if self.robust == "cells" else rows
 
     def _new_scores(self, rows: Rows) -> Array:
         """Return the scores of new rows; cells that are outlying in every dataset of the fit are limited."""

@@ -342,8 +342,7 @@ class Engine:
         for k, part in enumerate(answer.parts):
             here, own = np.intersect1d(numbers, part.numbers, True, return_indices=True)[1:]
             if len(here):
-                inner = model._coordinates(model._cleaned(rows[here], k))
-                found[here] = model.held_out_.scores(inner, own, k, model._origin()) + model.shifts_[k]
+                found[here] = model._held_out_scores(rows[here], own, k, None)
         return found
 
     def correlations(self, answer: Answer) -> Float:

@@ -21,7 +21,7 @@ from standout._options import OPTION_NAMES
 from standout.explorer import _engine
 from standout.explorer._engine import BACKGROUND, NEITHER, ROLES, SLIDERS, TARGET, Answer, Engine, State
 from standout.explorer._table import DATASET
-from standout.report import findings, page
+from standout.report import findings, open_fit, page
 from standout.report._drawn import read_labels, rounded
 from standout.report._findings import path_of, value, written
 from standout.report._words import environment
@@ -264,10 +264,11 @@ class Page:
     def _found(self, answer: Answer, test: Any) -> dict[str, Any]:
         """Return the findings of the report."""
         known: dict[str, Any] = {"image_shape": self.table.image_shape, "notes": [*self.table.notes, *answer.notes]}
+        labels = None
         if self.colour in self.table.words:
-            labels = self.table.words[self.colour][answer.parts[0].numbers]
-            known |= {"labels": labels, "label_name": self.colour}
-        return findings(answer.model, answer.sources, test=test, with_views=test is not None, **known)
+            labels, known["label_name"] = self.table.words[self.colour][answer.parts[0].numbers], self.colour
+        fit = open_fit(answer.model, answer.sources, labels)
+        return findings(fit, test=test, with_views=test is not None, **known)
 
     def _report(self, message: Mapping[str, Any]) -> dict[str, Any]:
         """Test the components, and make the report."""

@@ -14,11 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from standout._messages import InvalidValueError
 from standout._writing import whole_file
+from standout.report._drawn import open_fit
 from standout.report._findings import findings
 from standout.report._words import figure, page, sentences
 from standout.sources import open_datasets
 
-__all__ = ["Report", "figure", "findings", "page", "report", "sentences"]
+__all__ = ["Report", "figure", "findings", "open_fit", "page", "report", "sentences"]
 
 # Up to this size a permutation test takes seconds, and "auto" makes one.
 QUICK = 2_000_000
@@ -133,8 +134,9 @@ def report(
 
         small = sum((part.n_rows or QUICK) * (part.width or QUICK) for part in datasets) <= QUICK
         test = permutation_test(model, X, background=background, **rows) if small and len(datasets) > 1 else None
-    shown = {"labels": labels, "ids": ids, "title": title, "label_name": label_name, "image_shape": image_shape}
-    return Report(findings(model, datasets, test=test, bootstrap=bootstrap, **shown))
+    fit = open_fit(model, datasets, labels, ids)
+    shown: dict[str, Any] = {"title": title, "label_name": label_name, "image_shape": image_shape}
+    return Report(findings(fit, test=test, bootstrap=bootstrap, **shown))
 
 
 class _CallableModule(ModuleType):

@@ -12,7 +12,7 @@ from scipy import stats
 
 from standout._arrays import Float, Rows, dense, is_sparse
 from standout._messages import CautionWarning
-from standout.report._drawn import Fit, Sample, scores_of
+from standout.report._drawn import Fit, Sample
 from standout.report._words import environment, shortened
 
 # Length of the windows of rows: at most the first number or a quarter of the rows, at least the second number.
@@ -106,8 +106,7 @@ def of_the_fit(fit: Fit, found: dict[str, Any]) -> Iterator[Caution]:
         yield {"kind": "shared subjects", "count": shared}
     if not fit.robust:
         # A row that decides its component is far along the fitted component, but perhaps not along held-out ones.
-        fitted = fit.scores[0] if not fit.held_out else scores_of(fit.model, fit.datasets[:1], held_out=False)[0]
-        deciding = [few_rows(scores[:, 0], fit.ids) for scores in (fit.scores[0], fitted)]
+        deciding = [few_rows(scores[:, 0], fit.ids) for scores in (fit.scores[0], fit.fitted[0])]
         yield from [caution for caution in deciding if caution][:1]
 
 

@@ -6,6 +6,7 @@ import base64
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,14 @@ import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from standout._arrays import Float, Rows, dense
+from standout._arrays import Float, Rows, dense, stacked
 from standout._messages import CautionWarning, InvalidTypeError
-from standout._xp import is_foreign, to_host
-from standout.sources import InMemory, Mapped, Source
+from standout._xp import like, take, to_host
+from standout.sources import Batch, InMemory, Mapped, Source
 
 # Most components whose scores are drawn, and most labels with a separate colour.
 MOST_COMPONENTS, MOST_LABELS = 4, 12
-# All backgrounds together have as many points as the target: more would only hide each other.
+# Points of the target, and the fewest of a background.
 MOST_POINTS, LEAST_POINTS = 2000, 200
 NO_LABEL = "(no label)"
 # Views along the path: fewer if a fit takes longer, none if it takes seconds.
@@ -42,18 +43,6 @@ class Sample:
 
     numbers: npt.NDArray[np.intp]
     rows: Rows
-
-
-def samples(datasets: Sequence[Source]) -> list[Sample]:
-    """Draw rows of each dataset at random."""
-    draw, drawn = np.random.default_rng(0), []
-    each = max(MOST_POINTS // max(len(datasets) - 1, 1), LEAST_POINTS)
-    for place, source in enumerate(datasets):
-        count, most = source.count_rows(), each if place else MOST_POINTS
-        numbers = np.sort(draw.choice(count, most, replace=False)) if count > most else np.arange(count)
-        rows = source.take(numbers)
-        drawn.append(Sample(numbers.astype(np.intp), to_host(rows) if is_foreign(rows) else rows))
-    return drawn
 
 
 def rounded(values: Any, digits: int = 4) -> list[Any]:
@@ -154,8 +143,6 @@ class Fit:
     ----------
     model : estimator
     datasets : list of Source
-    samples : list of Sample
-        The rows that are drawn.
     columns : list of str
         Names of the columns.
     ids : array or None
@@ -165,15 +152,17 @@ class Fit:
         The steps of a pipeline before the model.
     compared, held_out, robust : bool
         Whether there is a background, scores are held out, and rows have robust weights.
-    scores, shown : list of ndarray
-        Scores of all rows of each dataset, and of the rows that are drawn.
+    samples : list of Sample
+        The rows that are drawn.
+    scores, fitted, shown : list of ndarray
+        Scores of all rows of each dataset, held out if there are folds; in-sample scores; scores of the rows that are
+        drawn.
     pca : tuple or None
         PCA of the target with the folds of the model, and its scores of the rows that are drawn.
     """
 
     model: Any
     datasets: list[Source]
-    samples: list[Sample]
     columns: list[str]
     ids: Any
     labels: Labels | None
@@ -185,15 +174,31 @@ class Fit:
         model, self.compared, self.pca = self.model, len(self.datasets) > 1, None
         self.held_out = self.compared and bool(getattr(model, "n_folds_", 0))
         self.robust = hasattr(model, "row_weights_")
-        self.scores = scores_of(model, self.datasets, self.held_out)
-        self.shown = [part[sample.numbers] for part, sample in zip(self.scores, self.samples, strict=True)]
+        if self.held_out:
+            model._check_rows(self.datasets)
+        self._read()
         if self.compared and getattr(model, "kernel", None) != "precomputed":
             names = ("center", "scale", "cv", "robust", "random_state")
             shared = {name: getattr(model, name) for name in names if hasattr(model, name)}
             twin = DiscriminativePCA(min(2, int(model.n_features_in_)), shrinkage=1.0, **shared)
-            scores = fitted_scores(twin, self.datasets)
-            shown = [part[sample.numbers] for part, sample in zip(scores, self.samples, strict=True)]
+            shown = picture(twin, self.datasets, self.samples, model)
             self.pca = twin, aligned(shown, self.shown)
+
+    def _read(self) -> None:
+        """Read each dataset once: the rows that are drawn, and the scores of all rows."""
+        draw, most = np.random.default_rng(0), MOST_POINTS
+        self.samples, self.scores, self.fitted, self.shown = [], [], [], []
+        for place, source in enumerate(self.datasets):
+            count = source.count_rows()
+            numbers = np.sort(draw.choice(count, most, replace=False)) if count > most else np.arange(count)
+            found = source.map_reduce(partial(_of_batch, self.model, self.held_out, place, source.covariates, numbers))
+            scores, fitted, rows = zip(*found, strict=True)
+            self.scores.append(np.concatenate(scores))
+            self.fitted.append(np.concatenate(fitted))
+            self.samples.append(Sample(numbers, to_host(stacked(rows))))
+            self.shown.append(self.scores[-1][numbers])
+            # All backgrounds together have as many points as the target: more would only hide each other.
+            most = max(MOST_POINTS // max(len(self.datasets) - 1, 1), LEAST_POINTS)
 
     def variances(self) -> list[Float]:
         """Return the variances of the scores of each dataset, with the weights of the rows."""
@@ -236,10 +241,11 @@ class Fit:
         others = [path["values"][k] for k in places.tolist()]
         values = sorted([path["value"], *(v for v in others if abs(v - path["value"]) > 1e-6 * abs(v))])
         chosen = values.index(path["value"])
+        # In double precision: small values of single-precision rows would need the slowest solver.
+        own = [Sample(np.arange(len(one.numbers)), one.rows.astype(np.float64)) for one in self.samples]
         parts = [
-            # In double precision: small values of single-precision rows would need the slowest solver.
-            InMemory(sample.rows.astype(np.float64), source.name, source.keys)._beside(source, sample.numbers)
-            for source, sample in zip(self.datasets, self.samples, strict=True)
+            InMemory(one.rows, source.name, source.keys)._beside(source, sample.numbers)
+            for one, source, sample in zip(own, self.datasets, self.samples, strict=True)
         ]
         views: list[Any] = [self.shown] * len(values)
         ratios: list[float | None] = [ratio] * len(values)
@@ -247,12 +253,12 @@ class Fit:
             for index in range(chosen + step, len(values) if step > 0 else -1, step):
                 twin = clone(self.model).set_params(n_components=int(self.model.n_components_))
                 twin.set_params(target_label=None, **{path["parameter"]: values[index]})
-                views[index] = aligned(fitted_scores(twin, parts), views[index - step])
+                views[index] = aligned(picture(twin, parts, own), views[index - step])
                 ratios[index] = float(twin.ratio_[0]) if np.isfinite(twin.ratio_[0]) else None
         return {"parameter": path["parameter"], "values": values, "chosen": chosen, "ratios": ratios, **packed(views)}
 
 
-def open_fit(model: Any, datasets: list[Source], labels: Any, ids: Any) -> Fit:
+def open_fit(model: Any, datasets: list[Source], labels: Any = None, ids: Any = None) -> Fit:
     """Draw rows of the datasets of a fit. For a pipeline, the report is about the last step, and its columns."""
     for source in datasets:
         if not source.again:
@@ -264,25 +270,48 @@ def open_fit(model: Any, datasets: list[Source], labels: Any, ids: Any) -> Fit:
         before, model = Pipeline(model.steps[:-1]), model.steps[-1][1]
         keys = [str(name) for name in before.get_feature_names_out(datasets[0].columns)]
         datasets = [Mapped(source, before.transform, keys) for source in datasets]
+    datasets = [model._open(source, source.name) for source in datasets]
     target = datasets[0]
     known = target.columns if target.columns is not None else getattr(model, "feature_names_in_", None)
     columns = [f"column {k}" for k in range(int(model.n_features_in_))] if known is None else list(map(str, known))
     labels = target.labels if labels is None else labels
     marks, ids = None if labels is None else read_labels(labels), target.ids if ids is None else np.asarray(ids, object)
-    return Fit(model, datasets, samples(datasets), columns, ids, marks, steps)
+    return Fit(model, datasets, columns, ids, marks, steps)
 
 
-def scores_of(model: Any, datasets: Sequence[Source], held_out: bool) -> list[Float]:
-    """Return the scores of all rows, held out if there are folds."""
-    if not held_out:
-        return [np.asarray(to_host(model.transform(source)), dtype=np.float64) for source in datasets]
-    found = model.held_out_scores(datasets[0], background=list(datasets[1:]))
-    return [np.asarray(to_host(part), dtype=np.float64) for part in found]
+def _of_batch(
+    model: Any, held_out: bool, place: int, covariates: Any, drawn: npt.NDArray[np.intp], batch: Batch
+) -> list[tuple[Float, Float, Rows]]:
+    """Return the scores of a batch, held out and in-sample, and its rows that are drawn."""
+    facts = batch.rows, np.arange(batch.start, batch.start + batch.n_rows), place, covariates
+    fitted = scores_of(model, False, *facts)
+    scores = scores_of(model, True, *facts) if held_out else fitted
+    return [(scores, fitted, take(batch.rows, np.flatnonzero(np.isin(facts[1], drawn))))]
 
 
-def fitted_scores(model: Any, datasets: Sequence[Source]) -> list[Float]:
-    """Fit a model only for a picture, and return its scores. Its warnings are ignored."""
-    with warnings.catch_warnings():
+def scores_of(
+    model: Any, held_out: bool, rows: Rows, numbers: npt.NDArray[np.intp], place: int, covariates: Float | None
+) -> Float:
+    """Return the scores of fitted rows, by their numbers in a dataset."""
+    found = model._held_out_scores(rows, numbers, place, covariates) if held_out else model._new_scores(rows)
+    return np.asarray(to_host(found), dtype=np.float64)
+
+
+def picture(model: Any, datasets: Sequence[Source], samples: Sequence[Sample], like_model: Any = None) -> list[Float]:
+    """Fit a model only for a picture, and return its scores of some rows. Its warnings are ignored.
+
+    It can share the sums of another model of the same datasets, which are then not read again.
+    """
+    data = None if like_model is None or like_model.robust is not None else getattr(like_model, "_data", None)
+    with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         warnings.simplefilter("ignore", CautionWarning)
-        model.fit(datasets[0], background=list(datasets[1:]))
-    return scores_of(model, datasets, model.n_folds_ > 0)
+        if data is None:
+            model.fit(datasets[0], background=list(datasets[1:]))
+        else:
+            model._keep_columns(None, None, like_model.n_features_in_)
+            model._keep_linear(model._fit_data(data, like_model._folds if like_model.n_folds_ else None, ""), data)
+    pairs = enumerate(zip(datasets, samples, strict=True))
+    return [
+        scores_of(model, model.n_folds_ > 0, like(one.rows, model.components_), one.numbers, place, source.covariates)
+        for place, (source, one) in pairs
+    ]

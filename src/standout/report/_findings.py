@@ -16,9 +16,8 @@ from standout._messages import CautionWarning
 from standout._xp import take, to_host
 from standout.metrics import clustering_error
 from standout.report import _cautions as cautions
-from standout.report._drawn import MOST_COMPONENTS, Fit, open_fit, rounded
+from standout.report._drawn import MOST_COMPONENTS, Fit, rounded
 from standout.report._words import said, shortened
-from standout.sources import Source
 
 # Number of rows shown as images at each end of component 1, and the limit of their pixels in all.
 IMAGES_AT_END, MOST_PIXELS = 6, 20_000
@@ -30,13 +29,10 @@ PARAMETERS = ("shrinkage", "alpha", "epsilon")
 
 
 def findings(
-    model: Any,
-    datasets: list[Source],
+    fit: Fit,
     *,
     test: Any = None,
     bootstrap: Any = None,
-    labels: Any = None,
-    ids: Any = None,
     title: str | None = None,
     label_name: str = "label",
     names_subjects: str | None = None,
@@ -49,13 +45,10 @@ def findings(
 
     Parameters
     ----------
-    model : fitted estimator
-    datasets : list of Source
-        The datasets of the fit, the target first.
+    fit : Fit
+        From `open_fit`.
     test : PermutationTest, default=None
     bootstrap : Bootstrap, default=None
-    labels, ids : array-like of shape (n_rows,), default=None
-        Of the target's rows; None uses those of the source. Labels colour the points and are not used by the fit.
     title : str, default=None
         None means the default title, the question of the fit.
     label_name : str, default="label"
@@ -75,7 +68,6 @@ def findings(
     dict
         Of numbers, strings, lists and dicts, ready for `json.dumps`. Unknown numbers are None.
     """
-    fit = open_fit(model, datasets, labels, ids)
     found = _facts(fit, test, bootstrap)
     found |= {"labels": _labels(fit, label_name), "images": _images(fit, image_shape)}
     told = [
