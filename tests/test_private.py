@@ -268,7 +268,7 @@ def test_forged_and_damaged_files_are_refused_with_one_error(rng, tmp_path, quie
 # --- bad input and plans ---
 
 WRONG = [
-    ({"centre": None}, "from_ranges"),
+    ({"centre": ["a", "b"]}, "from_ranges"),
     *(({"epsilon": value}, "epsilon") for value in (None, 0.0, -1.0, 1e9, "1", np.nan, True)),
     *(({"delta": value}, "delta") for value in (0.0, 1.0, 0.5)),
     *(({"radius": value}, "radius") for value in (0.0, np.inf, 1e308, 1e-308, 10**400, "1")),

@@ -52,11 +52,11 @@ PUBLIC = (
 def release(
     rows: Any,
     *,
-    centre: Any = None,
-    scale: Any = None,
-    radius: Any = None,
-    epsilon: Any = None,
-    delta: Any = None,
+    centre: Any,
+    scale: Any,
+    radius: float,
+    epsilon: float,
+    delta: float,
     groups: Any = None,
     max_rows: int = 1,
 ) -> PrivateMoments:
@@ -105,14 +105,10 @@ def release(
     >>> str(sums.spent[0]), abs(sums.count - 30_000) < 1_000
     ('epsilon 1, delta 1e-06 for each row', True)
     """
-    if epsilon is None or delta is None:
-        problem = "a release needs `epsilon` and `delta`, the budget that it may spend"
-        raise InvalidTypeError(problem, advice="Give, for example, epsilon=1 and delta=1e-06.")
     check_budget(epsilon, delta, max_rows)
     if groups is None and max_rows != 1:
         problem = "is for persons with several rows, but `groups` is not given"
         raise InvalidValueError(problem, parameter="max_rows", value=max_rows, advice="Give `groups`, too.")
-    require_extra("opendp", "private", "a private release")
     grid = _checked_grid(centre, scale, radius)
     source = open_dataset(rows, "the data")
     noise, rho = noise_for(max_rows * ROW_SENSITIVITY, float(epsilon), float(delta))
@@ -125,13 +121,10 @@ def release(
 
 def _checked_grid(centre: Any, scale: Any, radius: Any) -> Grid:
     """Check the bounds, before anything is read."""
-    given = {"centre": centre, "scale": scale, "radius": radius}
-    missing = " and ".join(f"`{name}`" for name, value in given.items() if value is None)
-    if missing:
-        raise InvalidTypeError(f"a release also needs {missing}", advice=PUBLIC)
-    for name in ("centre", "scale"):
+    given = {"centre": centre, "scale": scale}
+    for name, value in given.items():
         try:
-            given[name] = np.array(given[name], dtype=np.float64)
+            given[name] = np.array(value, dtype=np.float64)
         except (TypeError, ValueError):
             raise InvalidTypeError("is not a list of numbers", parameter=name, advice=PUBLIC) from None
     where, unit = np.atleast_1d(given["centre"]), given["scale"]
@@ -303,7 +296,8 @@ def total_epsilon(spent: Sequence[Spent], delta: float) -> float:
     check_number(delta, "delta", DELTAS, SMALL_DELTA)
     if not spent or not all(isinstance(one, Spent) for one in spent):
         raise InvalidTypeError("is not a list of `Spent`", parameter="spent", advice="Use `spent` of releases.")
-    return epsilon_of(sum(one.rho for one in spent), float(delta))
+    scale = ROW_SENSITIVITY / math.sqrt(2.0 * sum(one.rho for one in spent))
+    return float(_gaussian(scale, float(delta)).map(ROW_SENSITIVITY)[0])
 
 
 def check_budget(epsilon: Any, delta: Any, max_rows: Any) -> None:
@@ -378,32 +372,23 @@ def noise_for(sensitivity: int, epsilon: float, delta: float) -> tuple[float, fl
     # The limits of ε and δ, which have been checked, lead to noise between these bounds.
     bounds = (0.05 * sensitivity, 1e6 * sensitivity)
     limits: dict[str, Any] = {"d_in": sensitivity, "d_out": (epsilon, delta), "bounds": bounds}
-    scale = float(binary_search_param(lambda scale: _with_delta(scale, delta), **limits))
+    scale = float(binary_search_param(lambda scale: _gaussian(scale, delta), **limits))
     return scale, float(_gaussian(scale).map(sensitivity))
 
 
-def epsilon_of(rho: float, delta: float) -> float:
-    """Return ε at this δ for ρ of zero-concentrated privacy."""
-    epsilon, _ = _with_delta(ROW_SENSITIVITY / math.sqrt(2.0 * rho), delta).map(ROW_SENSITIVITY)
-    return float(epsilon)
+def _gaussian(scale: float, delta: float | None = None) -> Any:
+    """Make the mechanism: discrete Gaussian noise on vectors of 64-bit whole numbers.
 
-
-def _with_delta(scale: float, delta: float) -> Any:
-    """Make the mechanism, with its privacy measured as ε at a fixed δ."""
-    gaussian = _gaussian(scale)
-    from opendp.combinators import make_fix_delta, make_zCDP_to_approxDP
-
-    return make_fix_delta(make_zCDP_to_approxDP(gaussian), delta)
-
-
-def _gaussian(scale: float) -> Any:
-    """Make the mechanism: discrete Gaussian noise on vectors of 64-bit whole numbers."""
+    Its privacy is measured as ρ, or as ε at a fixed δ.
+    """
     require_extra("opendp", "private", "a private release")
     # Not by opendp.prelude, which loads scikit-learn's estimators as well.
+    from opendp.combinators import make_fix_delta, make_zCDP_to_approxDP
     from opendp.domains import atom_domain, vector_domain
     from opendp.measurements import make_gaussian
     from opendp.metrics import l2_distance
     from opendp.mod import enable_features
 
     enable_features("contrib")
-    return make_gaussian(vector_domain(atom_domain(T="i64")), l2_distance(T="i64"), scale=scale)
+    made = make_gaussian(vector_domain(atom_domain(T="i64")), l2_distance(T="i64"), scale=scale)
+    return made if delta is None else make_fix_delta(make_zCDP_to_approxDP(made), delta)

@@ -15,7 +15,6 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from numbers import Integral, Real
@@ -25,7 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from standout._arrays import Array, Float, Rows, dense, double, row_slice, self_product
+from standout._arrays import Float, Rows, dense, double, row_blocks, self_product
 from standout._messages import FileError, InvalidTypeError, InvalidValueError, MissingFileError, shown
 from standout._writing import write_whole
 from standout._xp import to_host
@@ -41,8 +40,8 @@ LAST = LONGEST // 4
 ON_DIAGONAL, BESIDE = 5, 7
 # The largest change of a release by one row.
 ROW_SENSITIVITY = ON_DIAGONAL * (LONGEST**2 + LAST**2)
-# Rows in one product: sums stay below 2**53, where float64 is exact.
-BLOCK_ROWS = 2**20
+# Numbers of rows in one product. It has at most 2**22 rows, so that sums stay below 2**53, where float64 is exact.
+BLOCK_BYTES = 2**24
 # Rows in all: sums stay below 2**61, and noise has room in 64 bits.
 MOST_ROWS = 2**28
 # In units of the radius. Differences that overflow are set to this value.
@@ -98,8 +97,7 @@ class Grid:
 
     def __post_init__(self) -> None:
         """Refuse bounds that cannot be used. Nothing overflows later, when noise has been drawn."""
-        size, plain = self.centre.shape, self.scale.ndim == 1
-        limits, each = f"[{LEAST:g}, {MOST:g}]", "Give one number for each column."
+        size, plain, each = self.centre.shape, self.scale.ndim == 1, "Give one number for each column."
         if self.centre.ndim != 1 or not size[0] or self.scale.shape not in (size, size * 2):
             problem = f"has shape {self.scale.shape}, but `centre` has shape {size}"
             raise InvalidValueError(problem, parameter="scale", advice=each)
@@ -110,7 +108,7 @@ class Grid:
         matrix = not plain and np.isfinite(self.scale).all()
         units = np.linalg.svd(self.scale, compute_uv=False) if matrix else self.scale
         if not np.all((units >= LEAST) & (units <= MOST)) or not (plain or units[0] < MOST_CONDITION * units[-1]):
-            problem = f"has a number outside {limits}, or is a singular matrix"
+            problem = f"has a number outside [{LEAST:g}, {MOST:g}], or is a singular matrix"
             raise InvalidValueError(problem, parameter="scale", advice=each)
 
     @property
@@ -152,13 +150,10 @@ def sum_up(rows: Rows, grid: Grid) -> Whole:
     """Sum ``a aᵀ`` over the rows, exactly: a matrix of n_features + 1 rows and columns. It stays with the rows."""
     size = grid.n_features + 1
     total = np.zeros((size, size), dtype=np.int64)
-    n_block = max(1, min(BLOCK_ROWS, 2**22 // size))
-    for start in range(0, rows.shape[0], n_block):
-        block = double(to_host(dense(row_slice(rows, start, start + n_block))))
-        placed = np.empty((len(block), size))
-        placed[:, :-1] = grid.place(block)
-        placed[:, -1] = LAST
-        # Whole numbers below 2**53: the product is exact in every order.
+    for block in row_blocks(rows, n_bytes=BLOCK_BYTES):
+        placed = np.full((block.shape[0], size), float(LAST))
+        placed[:, :-1] = grid.place(double(to_host(dense(block))))
+        # The product of whole numbers is exact in every order.
         total += self_product(placed).astype(np.int64)
     return total
 
@@ -363,9 +358,8 @@ class PrivateMoments(ScatterMoments):
         """
         about = {"format": FORMAT, "grid": [LONGEST, LAST], "radius": self.grid.radius, "columns": self.columns}
         about |= {"noise_variance": self.noise_variance, "spent": [asdict(one) for one in self.spent]}
-        content = io.BytesIO()
-        arrays = {"released": self.released, "centre": self.grid.centre, "scale": self.grid.scale}
-        np.savez(content, about=np.array(json.dumps(about)), **arrays)  # type: ignore[arg-type]
+        content, words = io.BytesIO(), np.array(json.dumps(about))
+        np.savez(content, about=words, released=self.released, centre=self.grid.centre, scale=self.grid.scale)
         write_whole(Path(path).expanduser(), content.getvalue())
 
     @classmethod
@@ -392,32 +386,26 @@ class PrivateMoments(ScatterMoments):
                 if any(part.compress_type != zipfile.ZIP_STORED for part in archive.infolist()):
                     raise ValueError("the file is compressed")
             with np.load(io.BytesIO(content), allow_pickle=False) as stored:
-                return cls._made(json.loads(str(stored["about"])), {name: stored[name] for name in stored.files})
+                about, released = json.loads(str(stored["about"])), stored["released"]
+                grid = Grid(stored["centre"], stored["scale"], float(about["radius"]))
+            size, columns, variance = grid.n_features + 1, about["columns"], float(about["noise_variance"])
+            spent = tuple(Spent(**one) for one in about["spent"])
+            budgets = [number for one in spent for number in (one.epsilon, one.delta, one.rho, one.max_rows)]
+            sound = (
+                [about["format"], *about["grid"]] == [FORMAT, LONGEST, LAST]
+                and (released.dtype, released.shape) == (np.int64, (size * (size + 1) // 2,))
+                and grid.centre.dtype == grid.scale.dtype == np.float64
+                and 0.0 < variance < 1e60
+                and (columns is None or ([str(one) for one in columns] == columns and len(columns) == size - 1))
+                and spent
+                and all(isinstance(number, int | float) and 0 < number < 1e60 for number in budgets)
+                and all(one.unit in ("row", "person") for one in spent)
+            )
+            if not sound:
+                raise ValueError("a part is missing or has another form")
+            return cls.of(released, grid, variance, spent, columns and tuple(columns))
         # A damaged or forged file can lead to any error.
         except Exception as error:
             problem = f"{shown(place)} has no private sums, or is damaged"
             advice = "Give a file that standout release, or PrivateMoments.save, has written."
             raise InvalidValueError(problem, advice=advice) from error
-
-    @classmethod
-    def _made(cls, about: Mapping[str, Any], arrays: Mapping[str, Array]) -> PrivateMoments:
-        """Make sums from the parts of a file, which are checked."""
-        released, columns, variance = arrays["released"], about["columns"], float(about["noise_variance"])
-        spent = tuple(Spent(**one) for one in about["spent"])
-        grid = Grid(arrays["centre"], arrays["scale"], float(about["radius"]))
-        size = grid.n_features + 1
-        budgets = [(one.epsilon, one.delta, one.rho, one.max_rows) for one in spent]
-        sound = (
-            [about["format"], *about["grid"]] == [FORMAT, LONGEST, LAST]
-            and released.dtype == np.int64
-            and released.shape == (size * (size + 1) // 2,)
-            and grid.centre.dtype == grid.scale.dtype == np.float64
-            and 0.0 < variance < 1e60
-            and (columns is None or (len(columns) == size - 1 and all(isinstance(one, str) for one in columns)))
-            and spent
-            and all(isinstance(number, int | float) and 0 < number < 1e60 for one in budgets for number in one)
-            and all(one.unit in ("row", "person") for one in spent)
-        )
-        if not sound:
-            raise ValueError("a part is missing or has another form")
-        return cls.of(released, grid, variance, spent, None if columns is None else tuple(columns))
