@@ -1,13 +1,15 @@
 """Do the tests notice a changed line? Mutants of the core, selection and estimators, chosen at random.
 
-Each mutant changes one operator, comparison, condition or number in a copy of the project. Then all tests run that
-call the changed function, the fast ones first. A mutant survives if they pass. Survivors are printed with file and
-line: each one is a missing test, or a change without effect.
+Each mutant changes one operator, comparison, condition or number in a copy of the project. Then all tests run that run
+the changed statement, until one fails: the fast and near ones first, where a test is near if it runs few other lines. A
+mutant survives if they pass. Survivors are printed with file and line: each one is a missing test, or a change without
+effect.
 
-Not changed are: messages; the number in ``x or 0``; seeds; assignments to names in capitals at module level, which are
-tuning constants (thresholds, grids, limits of iterations). How many these are is printed. Not run are the tests in
-`LEFT_OUT` (a browser, the pages, the command line) and those with the mark "long". Which tests call a function is found
-once, and kept in the file `--calls`.
+Not changed is what cannot change a result: docstrings, annotations, messages, and `strict=` of `zip`, which only guards
+against a mistake of ours. The number in ``x or 0``, seeds and decorators are left out, too, and assignments to names in
+capitals at module level, which are tuning constants (thresholds, grids, limits of iterations). How many these are is
+printed. Not run are the tests in `LEFT_OUT` (a browser, the pages, the command line) and those with the mark "long".
+Which lines a test runs is found once, and kept in the file `--lines`; delete it after a change.
 
     python benchmarks/mutants.py --mutants 60 --processes 2
 """
@@ -19,6 +21,7 @@ import ast
 import json
 import os
 import random
+import resource
 import shutil
 import subprocess
 import sys
@@ -26,19 +29,25 @@ import tempfile
 import threading
 import time
 import types
+from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).parents[1]
+PACKAGE = "src/standout/"
 PLACES = ("problem.py", "moments", "pencil", "selection", "estimators")
 LEFT_OUT = "browser docs cli notebook house test_io"
-SECONDS = 1200
-# Tests of less than so many seconds run first.
-SHORT = 0.5
+# Tests of so many seconds together run first, with their files alone.
+FIRST = 3.0
+# A mutant may take so many times the CPU seconds of its tests, and more. A loop without end is noticed.
+TIMES, MORE = 3, 60
+# The status of pytest if it was called in the wrong way, or found no tests.
+USAGE, NO_TESTS = 4, 5
 # Parameters whose value is a seed, and what makes messages.
 SEEDS = {"seed", "random_state", "default_rng"}
 MESSAGES = {"InvalidValueError", "InvalidTypeError", "FindingWarning", "warn", "_warn", "warn_user", "join", "format"}
@@ -66,23 +75,35 @@ OPERATORS: dict[type[ast.operator], str] = {
 
 
 class Mutant(NamedTuple):
-    """A changed file; `function` is the file and name of the changed function, empty outside of functions."""
+    """A changed file; tests run that run one of the lines, or all tests if there are none."""
 
     path: Path
     name: str
     text: str
-    function: str
+    lines: frozenset[tuple[str, int]]
 
 
 class Sites(ast.NodeVisitor):
     """The changes that can be made in a file: the node and what replaces it."""
 
     def __init__(self) -> None:
-        self.found: list[tuple[ast.expr, ast.expr, str]] = []
-        self.n_tuning, self.function, self.scope = 0, "", ""
+        self.found: list[tuple[ast.expr, ast.expr, range]] = []
+        self.n_tuning, self.lines, self.within = 0, range(0), False
 
     def _add(self, node: ast.expr, new: ast.expr) -> None:
-        self.found.append((node, new, self.function))
+        self.found.append((node, new, self.lines))
+
+    def visit(self, node: ast.AST) -> None:
+        """Note the lines of a statement, without those of the statements in it."""
+        if not isinstance(node, ast.stmt):
+            super().visit(node)
+            return
+        before = self.lines
+        if self.within:
+            body = getattr(node, "body", None)
+            self.lines = range(node.lineno, body[0].lineno if body else (node.end_lineno or node.lineno) + 1)
+        super().visit(node)
+        self.lines = before
 
     def visit_Module(self, node: ast.Module) -> None:
         """Leave out tuning constants, and count the changes that they would have had."""
@@ -95,8 +116,10 @@ class Sites(ast.NodeVisitor):
                 del self.found[before:]
 
     def visit_Call(self, node: ast.Call) -> None:
-        """Leave out messages and seeds."""
+        """Leave out messages, seeds, and the guard of `zip`."""
         name = ast.unparse(node.func).rpartition(".")[2]
+        if name == "zip":
+            node.keywords = [keyword for keyword in node.keywords if keyword.arg != "strict"]
         if name not in MESSAGES | SEEDS:
             self.generic_visit(node)
 
@@ -109,20 +132,25 @@ class Sites(ast.NodeVisitor):
         """Words are not mutated."""
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        """Look at the body of a function, and not at annotations and defaults."""
-        before = self.function, self.scope
-        self.function = self.scope + node.name
-        self.scope = f"{self.function}.<locals>."
+        """Look at the defaults and the body of a function. Defaults matter to tests that run its body."""
+        before = self.lines, self.within
+        self.lines, self.within = range(node.lineno, (node.end_lineno or node.lineno) + 1), True
+        names = [*node.args.posonlyargs, *node.args.args][::-1]
+        positional = zip(names, node.args.defaults[::-1], strict=False)
+        for name, default in (*positional, *zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)):
+            if default is not None and name.arg not in SEEDS:
+                self.visit(default)
         for part in node.body:
             self.visit(part)
-        self.function, self.scope = before
+        self.lines, self.within = before
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         """Look at the body of a class."""
-        before, self.scope = self.scope, f"{self.scope}{node.name}."
+        before = self.lines, self.within
+        self.lines, self.within = range(0), False
         for part in node.body:
             self.visit(part)
-        self.scope = before
+        self.lines, self.within = before
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         """Look at the value alone."""
@@ -142,8 +170,7 @@ class Sites(ast.NodeVisitor):
     def visit_BinOp(self, node: ast.BinOp) -> None:
         """Exchange an operator."""
         self.generic_visit(node)
-        text = any(isinstance(side, ast.JoinedStr) or "'" in ast.unparse(side) for side in (node.left, node.right))
-        if type(node.op) in OPERATORS and not text:
+        if type(node.op) in OPERATORS and not is_text(node):
             changed = f"({ast.unparse(node.left)}) {OPERATORS[type(node.op)]} ({ast.unparse(node.right)})"
             self._add(node, ast.parse(changed, mode="eval").body)
 
@@ -167,6 +194,13 @@ class Sites(ast.NodeVisitor):
             self._add(node, ast.Constant(node.value + 1 if isinstance(node.value, int) else 3 * node.value or 1.0))
 
 
+def is_text(node: ast.expr) -> bool:
+    """Tell whether an expression joins words."""
+    if isinstance(node, ast.BinOp):
+        return is_text(node.left) or is_text(node.right)
+    return isinstance(node, ast.JoinedStr) or isinstance(getattr(node, "value", None), str)
+
+
 def mutants(chosen: random.Random, wanted: int) -> list[Mutant]:
     """Choose changes at random."""
     every, n_tuning = [], 0
@@ -180,7 +214,7 @@ def mutants(chosen: random.Random, wanted: int) -> list[Mutant]:
             n_tuning += sites.n_tuning
     print(f"{len(every)} changes are possible; {n_tuning} of tuning constants were left out.", flush=True)
     made = []
-    for path, text, node, new, within in chosen.sample(every, wanted):
+    for path, text, node, new, where in chosen.sample(every, wanted):
         lines = text.splitlines(keepends=True)
         # Columns of ast are bytes of UTF-8.
         first, last = (lines[number - 1].encode() for number in (node.lineno, node.end_lineno or node.lineno))
@@ -188,37 +222,71 @@ def mutants(chosen: random.Random, wanted: int) -> list[Mutant]:
         tail = last[node.end_col_offset :].decode() + "".join(lines[node.end_lineno or node.lineno :])
         old, changed = ast.unparse(node), ast.unparse(ast.fix_missing_locations(new))
         place = path.relative_to(ROOT)
-        function = f"{path.relative_to(ROOT / 'src' / 'standout')}:{within}" if within else ""
-        made.append(Mutant(place, f"{place}:{node.lineno}: {old} -> {changed}", f"{head}({changed}){tail}", function))
+        file = str(path.relative_to(ROOT / PACKAGE))
+        run = frozenset((file, line) for line in where)
+        made.append(Mutant(place, f"{place}:{node.lineno}: {old} -> {changed}", f"{head}({changed}){tail}", run))
     return made
 
 
+@cache
+def n_lines(code: types.CodeType) -> int:
+    """Return the number of lines of a function that can be run."""
+    return len({code.co_firstlineno, *(line for *_, line in code.co_lines() if line is not None)})
+
+
 class Recorder:
-    """Pytest's plugin that notes the seconds of each test, and the functions of ours that it calls."""
+    """Pytest's plugin that notes the seconds of each test, and the lines of ours that it runs."""
 
     def __init__(self) -> None:
         self.calls: dict[str, Any] = {}
+        self.seen: dict[types.CodeType, set[int]] = defaultdict(set)
+        self.shared: dict[str, list[dict[types.CodeType, set[int]]]] = defaultdict(list)
+
+    def _called(self, frame: types.FrameType, *_: Any) -> Any:
+        """Follow the lines of a function of ours until all were seen."""
+        code = frame.f_code
+        if PACKAGE not in code.co_filename:
+            return None
+        seen = self.seen[code]
+        seen.add(code.co_firstlineno)
+        return self._line if len(seen) < n_lines(code) else None
+
+    def _line(self, frame: types.FrameType, event: str, _: Any) -> Any:
+        self.seen[frame.f_code].add(frame.f_lineno)
+        return self._line
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: Any, request: Any) -> Any:
+        """Note the lines of a fixture that several tests share, once for all of them."""
+        outer, self.seen = self.seen, defaultdict(set)
+        try:
+            return (yield)
+        finally:
+            for code, lines in self.seen.items():
+                outer[code] |= lines
+            if fixturedef.scope != "function":
+                self.shared[fixturedef.argname].append(self.seen)
+            self.seen = outer
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
         """Run a test."""
-        seen: set[types.CodeType] = set()
-
-        def called(frame: types.FrameType, event: str, _: Any) -> None:
-            if event == "call":
-                seen.add(frame.f_code)
-
+        self.seen = defaultdict(set)
         start = time.process_time()
-        threading.setprofile(called)
-        sys.setprofile(called)
+        threading.settrace(self._called)
+        sys.settrace(self._called)
         try:
             return (yield)
         finally:
-            sys.setprofile(None)
-            threading.setprofile(None)  # type: ignore[arg-type]
-            places = [(code.co_filename.rpartition("src/standout/"), code.co_qualname) for code in seen]
-            ours = {f"{end}:{name}" for (_, known, end), name in places if known}
-            self.calls[item.nodeid] = [time.process_time() - start, *sorted(ours)]
+            sys.settrace(None)
+            threading.settrace(None)  # type: ignore[arg-type]
+            shared = [one for name in getattr(item, "fixturenames", ()) for one in self.shared[name]]
+            lines: dict[str, set[int]] = defaultdict(set)
+            for seen in (self.seen, *shared):
+                for code, some in seen.items():
+                    lines[code.co_filename.rpartition(PACKAGE)[2]] |= some
+            run = {name: sorted(some) for name, some in sorted(lines.items())}
+            self.calls[item.nodeid] = [time.process_time() - start, run]
 
 
 class Chosen:
@@ -234,7 +302,12 @@ class Chosen:
 
 def inside(task: str, file: str, arguments: list[str]) -> int:
     """Record or run tests in this process."""
-    plugin = Recorder() if task == "record" else Chosen(json.loads(Path(file).read_text()))
+    if task == "record":
+        plugin: Recorder | Chosen = Recorder()
+    else:
+        seconds, names = json.loads(Path(file).read_text())
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+        plugin = Chosen(names)
     status = pytest.main(["-q", "-p", "no:cacheprovider", *arguments], plugins=[plugin])
     if isinstance(plugin, Recorder):
         Path(file).write_text(json.dumps(plugin.calls))
@@ -256,15 +329,12 @@ def in_copy(changed: dict[Path, str], task: str, data: Any, arguments: list[str]
             "PYTHONPATH": os.pathsep.join([str(copy / "src"), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]),
         }
         command = [sys.executable, str(copy / "benchmarks" / "mutants.py"), "--inside", task, str(file), *arguments]
-        try:
-            done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, timeout=SECONDS, check=False)
-        except subprocess.TimeoutExpired:
-            return 1, ""
+        done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, check=False)
         return done.returncode, file.read_text()
 
 
 def recorded(processes: int) -> dict[str, Any]:
-    """Return the seconds of each test, and the functions that it calls."""
+    """Return the seconds of each test, and the lines that it runs."""
     files = [f"tests/{path.name}" for path in sorted((ROOT / "tests").glob("test_*.py"))]
     files = ["src", *(name for name in files if not any(word in name for word in LEFT_OUT.split()))]
     calls: dict[str, Any] = {}
@@ -276,13 +346,29 @@ def recorded(processes: int) -> dict[str, Any]:
     return calls
 
 
-def survives(mutant: Mutant, calls: dict[str, Any], least: float, most: float) -> bool:
-    """Tell whether all tests of some length that call the changed function pass."""
-    some = {name: places for name, (seconds, *places) in calls.items() if least <= seconds < most}
-    chosen = [name for name, places in some.items() if not mutant.function or mutant.function in places]
-    chosen.sort(key=lambda name: calls[name][0])
-    files = sorted({name.partition("::")[0] for name in chosen})
-    return not chosen or in_copy({mutant.path: mutant.text}, "run", chosen, ["-x", *files])[0] == 0
+def stages(mutant: Mutant, calls: dict[str, Any]) -> list[list[str]]:
+    """Return the tests that run the changed statement, in two parts: the fast and near ones, and the others."""
+    work, chosen = {}, []
+    for name, (seconds, lines) in calls.items():
+        if not mutant.lines or any(line in lines.get(file, ()) for file, line in mutant.lines):
+            chosen.append(name)
+            work[name] = seconds * sum(map(len, lines.values()))
+    chosen.sort(key=work.__getitem__)
+    n_first = int(np.searchsorted(np.cumsum([calls[name][0] for name in chosen]), FIRST, side="right"))
+    return [part for part in (chosen[:n_first], chosen[n_first:]) if part]
+
+
+def survives(mutant: Mutant, calls: dict[str, Any]) -> bool:
+    """Tell whether all tests that run the changed statement pass."""
+    for names in stages(mutant, calls):
+        files = sorted({name.partition("::")[0] for name in names})
+        limit = round(MORE + TIMES * sum(calls[name][0] for name in names))
+        status, _ = in_copy({mutant.path: mutant.text}, "run", [limit, names], ["-x", *files])
+        if status in {USAGE, NO_TESTS}:
+            raise SystemExit("The recorded tests are not there: delete the file of lines.")
+        if status:
+            return False
+    return True
 
 
 def main() -> None:
@@ -292,23 +378,20 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--only", type=int, nargs="*", help="numbers of mutants to run")
-    parser.add_argument("--calls", type=Path, default=ROOT / "build" / "calls.json")
+    parser.add_argument("--lines", type=Path, default=ROOT / "build" / "lines.json")
     given = parser.parse_args()
-    if not given.calls.exists():
-        given.calls.parent.mkdir(exist_ok=True)
-        given.calls.write_text(json.dumps(recorded(given.processes)))
-    calls = json.loads(given.calls.read_text())
+    if not given.lines.exists():
+        given.lines.parent.mkdir(exist_ok=True)
+        given.lines.write_text(json.dumps(recorded(given.processes)))
+    calls = json.loads(given.lines.read_text())
     made = mutants(random.Random(given.seed), given.mutants)
     numbers = list(range(len(made))) if given.only is None else given.only
-    alive = numbers
+    alive = []
     with ThreadPoolExecutor(given.processes) as pool:
-        # Long tests are for mutants that all short ones pass.
-        for bounds in pairwise((0.0, SHORT, float("inf"))):
-            found = pool.map(lambda number, bounds=bounds: survives(made[number], calls, *bounds), alive)
-            tried, alive = alive, []
-            for number, survived in zip(tried, found, strict=True):
-                alive += [number] if survived else []
-                print(f"{number:3} {'passes' if survived else 'killed'} {made[number].name}", flush=True)
+        found = pool.map(lambda number: survives(made[number], calls), numbers)
+        for number, survived in zip(numbers, found, strict=True):
+            alive += [number] if survived else []
+            print(f"{number:3} {'passes' if survived else 'killed'} {made[number].name}", flush=True)
     print(f"{len(numbers) - len(alive)} of {len(numbers)} were noticed. Survivors: {alive}")
 
 
