@@ -204,3 +204,9 @@ def test_rows_of_the_kernel_have_the_answer_of_low_rank_coordinates(data, monkey
     np.testing.assert_allclose(rows.transform(X), factor.transform(X), rtol=1e-5, atol=1e-6)
     for one, two in zip(*(model.held_out_scores(X, background=others) for model in (rows, factor)), strict=True):
         np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-6)
+
+
+def test_covariates_beside_a_kernel_are_warned_of(rng):
+    X, Y, ages, others = (rng.normal(size=(30, width)) for width in (3, 3, 1, 1))
+    with pytest.warns(CautionWarning, match="linear in its coordinates.*Subtract the effects from the columns"):
+        KernelDiscriminativePCA(1).fit(X, background=Y, adjust=ages, background_adjust=others)

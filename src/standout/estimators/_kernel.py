@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from standout._arrays import Array, Float, Rows, one_blas_thread, product
+from standout._messages import warn_user
 from standout._options import documented
 from standout._xp import cholesky, columns_as_rows, diagonal, eigh, largest, namespace, take, to_host
 from standout.estimators._fit import BackgroundTransformer, Fit, fit_problem, unit_of
@@ -69,6 +70,10 @@ class KernelTransformer(BackgroundTransformer):
         return super()._weighed(sources) if self.robust == "cells" else sources
 
     def _fit_sources(self, sources: list[Source]) -> None:
+        if sources[0].covariates is not None:
+            problem = "a kernel method removes only effects of covariates that are linear in its coordinates. If their "
+            problem += "distribution differs between the datasets, other effects are found, and p-values are too small"
+            warn_user(problem, advice="Subtract the effects from the columns before the fit instead.")
         seed = self._seed()
         self.kernel_ = self._resolved(sources, seed)
         found = self._located(sources, self.kernel_, seed)

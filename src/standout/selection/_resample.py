@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 
 import numpy as np
+from scipy import linalg
 
 from standout._arrays import (
     Float,
@@ -212,7 +213,7 @@ def make_deck(
         codes = [source.subjects for source in sources if source.subjects is not None]
         plan = plan_subjects(codes, most, most if by_rows else most_parts, rng, thinned=thinned)
     if by_rows:
-        parts = [_residual_rows(source.loaded()) for source in sources]
+        parts = _residual_rows([source.loaded() for source in sources], pooled=thinned)
         span = span_of(parts) if spanned else None
         parts = parts if span is None else list(span.coordinates)
         each = [np.ones(n) if own is None else own for n, own in zip(counts, learned, strict=True)]
@@ -251,12 +252,34 @@ def _placed(sources: Sequence[Source], learned: Weights) -> Float | None:
     return None if all(np.ptp(own) <= SAME_WEIGHT for own in found) else np.concatenate(found)
 
 
-def _residual_rows(source: Source) -> Rows:
-    """Return the rows without the linear effect of the covariates."""
-    if source.covariates is None:
-        return source.rows
-    rows, middle = double(dense(source.rows)), source.covariates - source.covariates.mean(axis=0)
-    return rows - like(source.covariates, rows) @ (like(np.linalg.pinv(middle), rows) @ rows)
+def _residual_rows(sources: Sequence[Source], pooled: bool) -> list[Rows]:
+    """Return the rows without the linear effects of the covariates.
+
+    Rows without the effects in their own dataset are not independent, as rows about their own mean (see `centred`).
+    Deals therefore use the effects in all datasets together. What these leave in a dataset is shortened to its expected
+    length if it is more than chance.
+    """
+    covariates = [own.covariates - own.covariates.mean(axis=0) for own in sources if own.covariates is not None]
+    if not covariates:
+        return [source.rows for source in sources]
+    rows, codes = [double(dense(source.rows)) for source in sources], [source.subjects for source in sources]
+    if pooled:
+        ends = np.cumsum([len(part) for part in covariates])[:-1]
+        inverse = np.split(np.linalg.pinv(np.concatenate(covariates)), ends, axis=1)
+        slopes = sum(like(one, part) @ part for one, part in zip(inverse, rows, strict=True))
+        rows = [part - like(own, part) @ slopes for part, own in zip(rows, covariates, strict=True)]
+    found: list[Rows] = []
+    for part, own, subjects in zip(rows, covariates, codes, strict=True):
+        basis, share = linalg.orth(own), 1.0
+        effect = like(basis, part) @ (like(basis.T, part) @ part)
+        if pooled:
+            away, each = part - effect, np.arange(len(own)) if subjects is None else subjects + 1
+            away = to_host(away - namespace(away).mean(away, axis=0))
+            chance = sum(np.sum(sums_of(one[:, None] * away, each, each.max() + 1) ** 2) for one in basis.T)
+            length = sum_of_squares(effect)
+            share = 1.0 - np.sqrt(chance / length) if length > FAR**2 * chance else 0.0
+        found.append(part - share * effect)
+    return found
 
 
 # --- the middle of each dataset --------------------------------------------------------------------------------------
