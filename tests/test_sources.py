@@ -91,16 +91,18 @@ def test_tensors_are_worked_on_where_they_are_only_if_scikit_learn_dispatches(mo
         open_dataset(torch.ones(3, 2).to_sparse())
 
 
-def test_memory_maps_and_large_whole_numbers_are_converted_a_block_at_a_time(tmp_path, monkeypatch):
+def test_memory_maps_are_not_copied_and_large_whole_numbers_are_converted_a_block_at_a_time(tmp_path, monkeypatch):
     values = numbers("whole", 1000)
-    np.save(tmp_path / "large.npy", values)
-    monkeypatch.setattr("standout.sources._base.BLOCK_BYTES", 2**12)
-    mapped = open_dataset(np.load(tmp_path / "large.npy", mmap_mode="r"))
-    assert mapped.rows is None
-    assert len(list(mapped.batches())) > 5
-    np.testing.assert_array_equal(mapped.loaded().rows, values)
+    np.save(tmp_path / "large.npy", values.astype(np.float64))
+    mapped = np.load(tmp_path / "large.npy", mmap_mode="r")
+    assert np.shares_memory(open_dataset(mapped).rows, mapped)
+    monkeypatch.setattr("standout._arrays.BLOCK_BYTES", 2**12)
     monkeypatch.setattr("standout.sources._open.LARGE_BYTES", 2**10)
-    assert open_dataset(values).rows is None
+    large = open_dataset(values)
+    assert large.rows is None
+    assert len(list(large.batches())) > 5
+    np.testing.assert_array_equal(large.loaded().rows, values)
+    np.testing.assert_array_equal(large.take([700, 3]), values[[700, 3]])
 
 
 # --- whole numbers that would be rounded ------------------------------------------------------------------------------
@@ -125,6 +127,7 @@ LARGE = 2**53 + 1
         lambda: polars.DataFrame({"id": [LARGE], "x": [0.5]}),
         lambda: polars.DataFrame({"id": [LARGE, None], "x": [0.5, 1.0]}),
         lambda: pyarrow.table({"id": [LARGE, None], "x": [0.5, 1.0]}),
+        lambda: pyarrow.table({"id": pyarrow.array([LARGE, None]).dictionary_encode(), "x": [0.5, 1.0]}),
         lambda: xarray.DataArray(np.array([[LARGE, 1]]), dims=("row", "column")),
         lambda: iter([np.array([[LARGE, 1]])]),
     ],
@@ -157,7 +160,7 @@ BAD = {
     "text": (np.array([["a"]]), ValueError, "could not convert string to float"),
     "text among objects": (np.array([["a", 1]], dtype=object), ValueError, "could not convert string to float"),
     "things": (np.array([[{}, 1]], dtype=object), TypeError, "argument must be a string or a real number"),
-    "dates": (np.array([["2020-01-01"]], dtype="datetime64[D]"), TypeError, "dates and times"),
+    "dates": (np.array([["2020-01-01"]], dtype="datetime64[D]"), TypeError, "dates or times"),
     "text in a frame": (pandas.DataFrame({"a": [1], "b": ["x"], "c": ["y"]}), ValueError, "text in columns 'b', 'c'"),
     "dates in a frame": (pandas.DataFrame({"a": [1], "b": pandas.to_datetime(["2020"])}), ValueError, "dates or times"),
     "durations": (polars.DataFrame({"a": [1], "b": [1]}).cast({"b": polars.Duration}), ValueError, "dates or times"),

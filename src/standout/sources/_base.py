@@ -206,7 +206,7 @@ class Source:
 
 
 class InMemory(Source):
-    """A dataset whose rows are all in memory: one batch."""
+    """A dataset whose rows are all in memory, or in a memory map."""
 
     def __init__(self, rows: Rows, name: str = "the data", keys: list[Any] | None = None) -> None:
         self.rows, self.name, self.keys = rows, name, keys
@@ -216,34 +216,38 @@ class InMemory(Source):
             self.place = place(rows)
 
     def _read(self) -> Iterator[Batch]:
-        return iter([Batch(self.rows)])
+        # Rows that are still to be converted are read in blocks.
+        is_ready = getattr(self.rows.dtype, "char", "d") in "fd"
+        start = 0
+        for block in [self.rows] if is_ready else row_blocks(self.rows):
+            yield Batch(block, start)
+            start += block.shape[0]
 
 
 class Stream(Source):
-    """Batches of an iterator, or blocks of an array that is converted a block at a time."""
+    """Batches of an iterator, which can be read once."""
 
-    def __init__(self, given: Any, name: str) -> None:
-        self.name, self.again = name, isinstance(given, np.ndarray)
-        first = given[:1] if self.again else next(given, None)
+    again = False
+
+    def __init__(self, given: Iterator[Any], name: str) -> None:
+        first = next(given, None)
         if first is None:
             advice = "An iterator can be read only once: pass a fresh one."
             raise InvalidValueError(f"{name} gave no batch, but a minimum of 1 is required", advice=advice)
-        self.keys = keys_of(first)
+        self.name, self.keys = name, keys_of(first)
         self.columns = column_names(self.keys, name)
-        # The first batch of an iterator is inspected, and kept for the first pass.
+        # The first batch is inspected, and kept for the pass.
         self._head = as_rows(first, f"batch 1 of {name}", keys=self.keys, min_rows=0)
         self.width, self.place = int(self._head.shape[1]), place(self._head)
-        self.n_rows = len(given) if self.again else None
-        self._given: Any = given if self.again else chain([first], given)
+        self._given = chain([first], given)
 
     def first_row(self) -> Rows:
-        """Return the first row, without removing it from an iterator."""
+        """Return the first row, without removing it from the iterator."""
         return row_slice(self._head, 0, 1)
 
     def _read(self) -> Iterator[Batch]:
         start = 0
-        parts = row_blocks(self._given, n_bytes=BLOCK_BYTES) if self.again else self._given
-        for number, data in enumerate(parts, start=1):
+        for number, data in enumerate(self._given, start=1):
             name = f"batch {number} of {self.name}"
             rows = checked_part(data, name, self.keys, self.width or 0, "the first batch")
             check_place(place(rows), name, self.place, f"batch 1 of {self.name}")

@@ -153,7 +153,7 @@ def floats(values: npt.NDArray[Any]) -> Array:
     if kind == "O":
         return _from_objects(values)
     if kind in "mM":
-        raise TypeError(f"dates and times ({values.dtype}) are not numbers")
+        raise TypeError(f"found dates or times ({values.dtype})")
     if kind == "c":
         raise ValueError("Complex data not supported")
     if kind not in "biu":
@@ -175,8 +175,7 @@ def _double(value: Any) -> float:
     """Convert a number, and refuse a whole number that would be rounded."""
     double = float(value)
     if abs(double) >= LARGEST_INTEGER and value != double:
-        advice = "Subtract a common number, or drop such columns: they may be identifiers"
-        raise ValueError(f"the whole number {value} is beyond 2**53, and would be rounded. {advice}")
+        raise ValueError(f"the whole number {value} is beyond 2**53, and would be rounded (is it an identifier?)")
     return double
 
 
@@ -269,20 +268,18 @@ def _foreign_rows(rows: Any) -> Rows:
 def _frame_rows(data: Any, keys: list[Any], name: str) -> Array:
     """Convert a frame of pandas, polars or Arrow; an error names all columns that are not numeric."""
     if hasattr(data, "iloc"):
-        dtypes = set(data.dtypes)
-        if len(dtypes) == 1 and isinstance(next(iter(dtypes)), np.dtype) and next(iter(dtypes)).kind in "fbiu":
+        kinds = set(data.dtypes)
+        if len(kinds) == 1 and all(isinstance(kind, np.dtype) and kind.kind in "fbiu" for kind in kinds):
             return floats(data.to_numpy())
-        columns = [data.iloc[:, place] for place in range(len(keys))]
+        columns = [column for _, column in data.items()]
     else:
-        columns = list((data.to_arrow() if hasattr(data, "to_arrow") else data).columns)
+        columns = data.get_columns() if hasattr(data, "get_columns") else data.columns
     found: list[Array] = []
     wrong: dict[str, list[Any]] = {}
     for key, column in zip(keys, columns, strict=True):
         try:
             found.append(column_numbers(column))
         except (ValueError, TypeError) as error:
-            if "beyond 2**53" in str(error):
-                raise ValueError(f"column {key!r}: {error}") from None
             wrong.setdefault(str(error).partition(":")[0], []).append(key)
     for reason, names in wrong.items():
         problem = f"{name} cannot be used: {reason} in {listed('column', names)}"
@@ -295,37 +292,17 @@ def _frame_rows(data: Any, keys: list[Any], name: str) -> Array:
 
 
 def column_numbers(column: Any) -> Array:
-    """Convert one column of a frame of pandas or Arrow; missing values become NaN."""
-    if type(column).__module__.startswith("pyarrow"):
-        return _arrow_numbers(column)
-    kind = getattr(column.dtype, "kind", "O")
-    if kind in "mM":
-        raise ValueError("found dates or times")
-    if kind in "biuf" and not isinstance(column.dtype, np.dtype):  # nullable types
-        if kind in "iu":
-            reject_rounded(column.dropna().to_numpy(dtype=f"{kind}8"))
-        return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
-    values = np.asarray(column)
+    """Convert a column of a frame of any library; missing values become NaN."""
+    kind = column.dtype if hasattr(column, "dtype") else column.type
+    nullable = getattr(kind, "kind", "O") in "biuf" and not isinstance(kind, np.dtype)
+    values = np.asarray(column.astype(np.float64) if nullable else column)
     if values.dtype.kind in "OU" and any(isinstance(value, str) for value in values[:1000].tolist()):
         raise ValueError("found text")
+    if values.dtype.kind == "f" and "int" in str(kind).lower():
+        # Missing values have made whole numbers double.
+        drop = next(name for name in ("dropna", "drop_nulls", "drop_null") if hasattr(column, name))
+        floats(np.asarray(getattr(column, drop)()))
     return floats(values)
-
-
-def _arrow_numbers(column: Any) -> Array:
-    """Convert a column of Arrow."""
-    import pyarrow as pa
-
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    kind = arrow_kind(column.type)
-    if kind != "numbers":
-        raise ValueError(f"found {kind}")
-    if pa.types.is_decimal(column.type):
-        return _from_objects(np.array([*column.to_pylist(), None], dtype=object)[:-1])
-    if pa.types.is_integer(column.type):
-        reject_rounded(np.asarray(column.drop_null()))
-    double = pa.float32() if column.type == pa.float32() else pa.float64()
-    return np.asarray(column.cast(double, safe=False))
 
 
 def arrow_kind(kind: Any) -> str:

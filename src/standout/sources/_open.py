@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy.typing as npt
 
 from standout._arrays import Float, is_sparse
 from standout._messages import InvalidTypeError, InvalidValueError, dataset_names, listed, warn_user
-from standout.sources._base import Chosen, InMemory, Source, Stream, check_place, matched
+from standout.sources._base import Chosen, InMemory, Mapped, Source, Stream, check_place, matched
 from standout.sources._form import (
     PER_ROW,
     as_rows,
@@ -28,7 +29,7 @@ from standout.sources._functions import DaskBlocks, is_dask
 Dataset: TypeAlias = Any
 """A table of real numbers: array, nested list, frame (pandas, polars, Arrow), sparse array, array of another library,
 xarray.DataArray, Dask array or frame, `standout.scan`, or an iterator of batches."""
-# Arrays of whole numbers above this size are converted a block at a time.
+# Arrays of other types than float32 and float64 that would be larger are converted a block at a time.
 LARGE_BYTES = 2**30
 # The sum of weights must lie between these, so that squares of weights are finite.
 LEAST_WEIGHT, MOST_WEIGHT = 1e-100, 1e100
@@ -56,9 +57,10 @@ def open_dataset(data: Dataset, name: str = "the data", *, columns: Sequence[str
     >>> open_dataset(np.ones((4, 3)), "the target").n_rows
     4
     """
-    if type(data) is np.ndarray:
-        large = data.ndim == 2 and data.dtype.kind in "biu" and 8 * data.size > LARGE_BYTES
-        return Stream(data, name) if large else InMemory(as_rows(data, name), name)
+    if isinstance(data, np.ndarray):
+        if data.ndim == 2 and data.dtype.char not in "fd" and 8 * data.size > LARGE_BYTES:
+            return Mapped(InMemory(data, name), partial(as_rows, name=name), None, data.shape[1])
+        return InMemory(as_rows(data, name), name)
     if isinstance(data, Source):
         source = data.named(name)
         source.missing = "error" if data.missing == "keep" else data.missing
@@ -67,9 +69,7 @@ def open_dataset(data: Dataset, name: str = "the data", *, columns: Sequence[str
     elif is_dask(data) or is_dask(getattr(data, "data", None)):
         source = DaskBlocks(data if is_dask(data) else data.data, name, keys_of(data))
     # An iterator with a length is a collection, such as the epochs of MNE.
-    elif (isinstance(data, np.memmap) and data.ndim == 2) or (
-        isinstance(data, Iterator) and not hasattr(data, "__len__")
-    ):
+    elif isinstance(data, Iterator) and not hasattr(data, "__len__"):
         source = Stream(data, name)
     else:
         keys = keys_of(data)
