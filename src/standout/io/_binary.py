@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import struct
 import zipfile
 import zlib
@@ -31,6 +30,8 @@ DECODER_BYTES, DECODERS_BYTES = 2 * 2**20, 96 * 2**20
 UNPACKED_BYTES, UNPACKED_TIMES = 256 * 2**20, 200
 # A file of a few bytes can claim any width.
 MOST_COLUMNS = 10**7
+# Types of the parts of a variable in a .mat file: 14 is a variable; 15, a compressed one, is never within another.
+MAT_PARTS = (1, 2, 3, 4, 5, 6, 7, 9, 12, 13, 14, 16, 17, 18)
 
 
 class ArrowReader(Reader):
@@ -51,17 +52,13 @@ class ArrowReader(Reader):
                 with parquet.ParquetFile(file) as opened:
                     schema, self.n_rows = opened.schema_arrow, opened.metadata.num_rows
             else:
-                schema = _ipc(file).schema
+                schema = _ipc(file)[0]
                 # The file does not have the number of rows: it is counted in one column.
-                self.n_rows = sum(batch.num_rows for batch in _record_batches(file, [0]))
+                self.n_rows = sum(batch.num_rows for batch in _ipc(file, [0])[1])
         self.names, self.kinds = schema.names, [arrow_kind(one) for one in schema.types]
-        try:
-            index = json.loads((schema.metadata or {}).get(b"pandas", b"{}")).get("index_columns", [])
-        except (ValueError, AttributeError):
-            index = []
+        index = (schema.pandas_metadata or {}).get("index_columns", [])
         # An index of several levels is read as columns; an index that only numbers the rows is not stored.
-        only = index[0] if isinstance(index, list) and len(index) == 1 else None
-        self.index = only if isinstance(only, str) and only in self.names else None
+        self.index = index[0] if len(index) == 1 and index[0] in self.names else None
 
     def batches(self, features: Sequence[int], words: Sequence[str], n_rows: int) -> Iterator[Any]:
         """Read record batches of Arrow, whose columns are named by their positions in the file."""
@@ -74,7 +71,7 @@ class ArrowReader(Reader):
             if self.kind == "parquet":
                 found = _parquet_batches(file, needed, n_rows)
             else:
-                found = _record_batches(file, sorted(places.values()))
+                found = _ipc(file, sorted(places.values()))[1]
             for batch in found:
                 # A full check, because a forged offset would read memory outside of the file.
                 batch.validate(full=True)
@@ -113,23 +110,19 @@ def _parquet_batches(file: Any, needed: list[str], n_rows: int) -> Iterator[Any]
                 yield pa.RecordBatch.from_arrays([column for part in together for column in part.columns], needed)
 
 
-def _ipc(file: Any, **options: Any) -> Any:
+def _ipc(file: Any, fields: list[int] | None = None) -> tuple[Any, Iterator[Any]]:
+    """Open an Arrow file or stream; return its schema, and its record batches with some of the columns."""
     import pyarrow as pa
 
+    options = pa.ipc.IpcReadOptions(included_fields=fields)
     file.seek(0)
     is_file = file.read(6) == b"ARROW1"
     file.seek(0)
-    return pa.ipc.open_file(file, **options) if is_file else pa.ipc.open_stream(file, **options)
-
-
-def _record_batches(file: Any, fields: list[int]) -> Iterator[Any]:
-    """Read record batches with some of the columns."""
-    import pyarrow as pa
-
-    reader = _ipc(file, options=pa.ipc.IpcReadOptions(included_fields=fields))
-    if hasattr(reader, "get_batch"):
-        return (reader.get_batch(place) for place in range(reader.num_record_batches))
-    return iter(reader)
+    if not is_file:
+        stream = pa.ipc.open_stream(file, options=options)
+        return stream.schema, iter(stream)
+    reader = pa.ipc.open_file(file, options=options)
+    return reader.schema, map(reader.get_batch, range(reader.num_record_batches))
 
 
 # --- matrices ---------------------------------------------------------------------------------------------------------
@@ -241,7 +234,11 @@ def _mat(reader: MatrixReader) -> Opened:
     require_extra("pymatreader", "mat", "reading .mat files")
     from pymatreader import read_mat
 
-    _check_parts(reader.path)
+    data = memoryview(reader.path.read_bytes())
+    order = {b"IM": "<", b"MI": ">"}.get(bytes(data[126:128]))
+    # Version 4 has no header and no types; version 7.3 is HDF5.
+    if order is not None and bytes(data[:10]) != b"MATLAB 7.3":
+        _check_parts(data[128:], order, _most_unpacked(reader.path), (14, 15))
     yield _of_arrays(reader, read_mat(str(reader.path)))
 
 
@@ -267,58 +264,38 @@ def _by_rows(matrix: Any) -> Any:
     return sparse.csr_array(matrix)
 
 
-def _check_parts(path: Path) -> None:
+def _check_parts(data: memoryview, order: str, limit: int, known: tuple[int, ...]) -> None:
     """Raise a ValueError if a part of a .mat file is of an unknown type, is missing, or ends too late.
 
     SciPy looks up the type of each part in a table without checking that it is there: one wrong byte can end the
     whole process (https://github.com/scipy/scipy/pull/25829, open in SciPy 1.17).
     """
-    data = memoryview(path.read_bytes())
-    order = {b"IM": "<", b"MI": ">"}.get(bytes(data[126:128]))
-    # Version 4 has no header and no types; version 7.3 is HDF5.
-    if order is None or bytes(data[:10]) == b"MATLAB 7.3":
-        return
-    limit = _most_unpacked(path)
-    for kind, part in _parts(data[128:], order):
-        if kind == 15:  # compressed
-            unpacker = zlib.decompressobj()
-            unpacked = memoryview(unpacker.decompress(part, limit))
-            if unpacker.unconsumed_tail:
-                raise ValueError(f"a variable would unpack to more than {limit:,} bytes")
-            ((kind, part),) = _parts(unpacked, order)
-        if kind != 14:
-            raise ValueError(f"a variable has the type {kind}")
-        _check_variable(part, order)
-
-
-def _parts(data: memoryview, order: str) -> list[tuple[int, memoryview]]:
-    """Cut data into parts, each with its type."""
-    found, place = [], 0
+    parts, place = [], 0
     while place + 8 <= len(data):
         kind, size = struct.unpack(f"{order}II", data[place : place + 8])
         start, step = place + 8, 8 + (size if kind == 15 else -(-size // 8) * 8)
         if kind >> 16:  # up to four bytes are stored in the tag, with their number in its upper half
             kind, size, start, step = kind & 0xFFFF, kind >> 16, place + 4, 8
-        if kind not in (1, 2, 3, 4, 5, 6, 7, 9, 12, 13, 14, 15, 16, 17, 18) or start + size > len(data):
-            raise ValueError("a part has an unknown type, or ends too late")
-        found.append((kind, data[start : start + size]))
+        if kind not in known or start + size > len(data):
+            raise ValueError(f"a part has the unknown type {kind}, or ends too late")
+        parts.append((kind, data[start : start + size]))
         place += step
-    return found
-
-
-def _check_variable(data: memoryview, order: str) -> None:
-    parts = _parts(data, order)
-    if not parts:
-        return
-    (flags,) = struct.unpack(f"{order}I", parts[0][1][:4])
-    kind, is_complex = flags & 0xFF, bool(flags & 0x800)
-    # Parts of a variable: flags, shape, name, numbers; two more if sparse, one more if complex.
-    expected = 4 + 2 * (kind == 5) + is_complex
-    if 4 <= kind <= 15 and (len(parts) != expected or any(inner == 14 for inner, _ in parts)):
-        raise ValueError("a variable lacks a part, or has one too many")
-    for inner, part in parts:
-        if inner == 14:
-            _check_variable(part, order)
+    if known is MAT_PARTS and parts:
+        (flags,) = struct.unpack(f"{order}I", parts[0][1][:4])
+        kind, is_complex = flags & 0xFF, bool(flags & 0x800)
+        # Parts of a variable: flags, shape, name, numbers; two more if sparse, one more if complex.
+        expected = 4 + 2 * (kind == 5) + is_complex
+        if 4 <= kind <= 15 and (len(parts) != expected or any(inner == 14 for inner, _ in parts)):
+            raise ValueError("a variable lacks a part, or has one too many")
+    for kind, part in parts:
+        if kind == 15:  # compressed
+            unpacker = zlib.decompressobj()
+            unpacked = memoryview(unpacker.decompress(part, limit))
+            if unpacker.unconsumed_tail:
+                raise ValueError(f"a variable would unpack to more than {limit:,} bytes")
+            _check_parts(unpacked, order, limit, (14,))
+        elif kind == 14:
+            _check_parts(part, order, limit, MAT_PARTS)
 
 
 # --- AnnData and Zarr -------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from standout._arrays import Rows, all_finite, in_order, stacked
+from standout._arrays import Rows, all_finite, in_order, is_sparse, stacked
 from standout._messages import InvalidValueError, choices, short, shown, warn_user
 from standout._writing import progress_bar
 from standout.io._binary import ArrowReader, MatrixReader
@@ -38,7 +38,7 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 MISSING = ("error", "keep", "drop-rows")
 GAPS = "Use `missing` drop-rows, mean, median or zero (in Python, standout.io.prepare fills values in)."
 # Approximate size of a batch. Larger batches also need memory in Arrow, which decodes all columns of a batch.
-BATCH_BYTES, COLUMNS_AT_ONCE = 8 * 2**20, 32
+BATCH_BYTES = 8 * 2**20
 T = TypeVar("T")
 
 
@@ -142,20 +142,17 @@ class Scan(Source):
         names = [name for name in dict.fromkeys((self._id, self._label)) if name is not None]
         every: list[dict[str, Words]] = []
         rows: list[Any] = []
-        if len(self._readers) == 1 and self._readers[0].kind == "parquet" and self.n_rows:
-            # Arrow needs megabytes for each column that it reads at the same time.
-            for at in range(0, len(self._columns), COLUMNS_AT_ONCE):
-                some, start = self._columns[at : at + COLUMNS_AT_ONCE], 0
-                for part, said in self._changed(columns=some)._parts([] if at else names, some):
-                    every += [] if at else [said]
-                    rows = rows or [np.empty((self.n_rows, len(self._columns)), dtype=part.dtype)]
-                    rows[0] = rows[0].astype(np.result_type(rows[0], part), copy=False)
-                    rows[0][start : start + len(part), at : at + len(some)] = part
-                    start += len(part)
-        else:
-            for part, said in self._parts(names, self._columns):
-                every.append(said)
+        start = 0
+        for part, said in self._parts(names, self._columns):
+            every.append(said)
+            if self.n_rows is None or is_sparse(part):
                 rows.append(part)
+                continue
+            # Into one array, because parts and their stack would need twice the memory.
+            whole = rows.pop() if rows else np.empty((self.n_rows, part.shape[1]), part.dtype)
+            rows.append(whole.astype(np.result_type(whole, part), copy=False))
+            rows[0][start : start + len(part)] = part
+            start += len(part)
         if not rows:
             raise InvalidValueError(f"{self.name} has no rows", advice="Give at least 1 row.")
         words = {name: np.concatenate([said[name] for said in every]) for name in names}

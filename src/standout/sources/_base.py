@@ -217,9 +217,10 @@ class InMemory(Source):
 
     def _read(self) -> Iterator[Batch]:
         # Rows that are still to be converted are read in blocks.
-        is_ready = getattr(self.rows.dtype, "char", "d") in "fd"
+        rows: Any = self.rows
+        is_ready = getattr(rows.dtype, "char", "d") in "fd"
         start = 0
-        for block in [self.rows] if is_ready else row_blocks(self.rows):
+        for block in [rows] if is_ready else row_blocks(rows):
             yield Batch(block, start)
             start += block.shape[0]
 
