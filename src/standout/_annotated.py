@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from standout._arrays import Float, is_sparse
+from standout._arrays import Float, Rows, is_sparse
 from standout._messages import InvalidTypeError, InvalidValueError, listed, require_extra
 from standout.estimators import ContrastivePCA, DiscriminativePCA, KernelContrastivePCA, KernelDiscriminativePCA
-from standout.sources import Batch, Source, open_dataset
+from standout.sources import Source, open_dataset
 from standout.sources._form import word
 
 Mask = npt.NDArray[np.bool_]
@@ -175,14 +175,12 @@ class Backed(Source):
         self._cells = np.ones(matrix.shape[0], dtype=bool) if cells is None else cells
         self.n_rows, self.width = int(self._cells.sum()), int(matrix.shape[1] if genes is None else genes.sum())
 
-    def _read(self) -> Iterator[Batch]:
-        written = 0
+    def _read(self) -> Iterator[Rows]:
         for start in range(0, len(self._cells), SLICE):
             chosen = self._cells[start : start + SLICE]
             if chosen.any():
                 block = self._matrix[start : start + SLICE][chosen][:, self._genes]
-                yield Batch(open_dataset(block, self.name).loaded().rows, written)
-                written += int(chosen.sum())
+                yield open_dataset(block, self.name).loaded().rows
 
 
 def rows_of(matrix: Any, cells: Mask | None, genes: Mask | None) -> Any:

@@ -13,7 +13,7 @@ from standout._arrays import Rows, dense, is_sparse, stacked
 from standout._messages import InvalidValueError
 from standout.io import scan
 from standout.io._files import as_words
-from standout.sources import Batch, InMemory, Source, Words, as_backgrounds, keys_of, open_datasets
+from standout.sources import InMemory, Source, Words, as_backgrounds, keys_of, open_datasets
 from standout.sources._form import is_missing
 from standout.sources._open import frame_column, frame_columns
 
@@ -143,12 +143,8 @@ class Stacked(Source):
         self.n_rows = sum(part.count_rows() for part in parts)
         self.ids, self.labels = _joined(parts, "ids"), _joined(parts, "labels")
 
-    def _read(self) -> Iterator[Batch]:
-        start = 0
-        for part in self.parts:
-            for batch in part.batches():
-                yield Batch(batch.rows, start + batch.start)
-            start += part.count_rows()
+    def _read(self) -> Iterator[Rows]:
+        return (batch.rows for part in self.parts for batch in part.batches())
 
 
 def stacked_source(parts: Sequence[Source]) -> Source:

@@ -79,8 +79,7 @@ def attempted(source: Any, kind: str, items: Iterator[T]) -> Iterator[T]:
 
 def find_files(paths: Any, format: str | None) -> tuple[list[Path], str]:
     """Find the files of paths and patterns, in order, and their format."""
-    if format == "feather":
-        format = "arrow"
+    format = "arrow" if format == "feather" else format
     if format is not None:
         check_choice(format, "format", FORMATS)
     files: list[Path] = []
@@ -91,16 +90,20 @@ def find_files(paths: Any, format: str | None) -> tuple[list[Path], str]:
         files += _files(os.path.expanduser(path), format)
     if not files:
         raise InvalidValueError("paths is an empty list", advice="Give at least one file, folder or pattern.")
-    kinds = {format or _kind(file) for file in files}
+    kinds = {format or _kind(file): file for file in files}
+    if None in kinds:
+        raise InvalidValueError(f"{shown(kinds[None])} has not {_BY_EXTENSION}", advice="Say what it is with `format`.")
     if len(kinds) > 1:
         advice = "Give files of one kind, by a pattern such as 'target/*.parquet'."
-        raise InvalidValueError(f"there are files of more than one kind: {choices(sorted(kinds))}", advice=advice)
+        raise InvalidValueError(
+            f"there are files of more than one kind: {choices(sorted(map(str, kinds)))}", advice=advice
+        )
     ((twice, count),) = Counter(file.absolute() for file in files).most_common(1)
     if count > 1:
         raise InvalidValueError(f"{shown(twice)} is named more than once", advice="Name each file once.")
     for file in files:
         _check(file)
-    return files, kinds.pop()
+    return files, str(next(iter(kinds)))
 
 
 def _files(path: str, format: str | None) -> list[Path]:
@@ -115,7 +118,7 @@ def _files(path: str, format: str | None) -> list[Path]:
     if not os.path.isdir(folder) or _is_store(folder):
         return [folder]
     inside = sorted(file for file in folder.iterdir() if not file.name.startswith((".", "_")))
-    known = [file for file in inside if _is_store(file) or (_extension(file) and not file.is_dir())]
+    known = [file for file in inside if _kind(file) and (_is_store(file) or not file.is_dir())]
     # A given format selects files without an extension, unless others have the extension.
     chosen = [file for file in known if format in (None, _kind(file))] or (inside if format else [])
     if not chosen:
@@ -124,15 +127,11 @@ def _files(path: str, format: str | None) -> list[Path]:
     return chosen
 
 
-def _kind(file: Path) -> str:
-    extension = "zarr" if _is_store(file) else _extension(file)
-    if extension is None:
-        raise InvalidValueError(f"{shown(file)} has not {_BY_EXTENSION}", advice="Say what it is with `format`.")
-    return EXTENSIONS.get(extension, "zarr")
-
-
-def _extension(file: Path) -> str | None:
-    return next((known for known in EXTENSIONS if file.name.lower().endswith(known)), None)
+def _kind(file: Path) -> str | None:
+    """Return the format that the name of a file shows."""
+    if _is_store(file):
+        return "zarr"
+    return next((kind for extension, kind in EXTENSIONS.items() if file.name.lower().endswith(extension)), None)
 
 
 def _is_store(folder: Path) -> bool:
@@ -147,13 +146,14 @@ def _check(file: Path) -> None:
         raise FileError(f"{shown(file)} is a folder, a device or a pipe, not a file", advice="Give a file.")
     try:
         with file.open("rb") as opened:
-            empty = not opened.read(1)
+            if not opened.read(1):
+                unusable(file, "it is empty", "Give a file with data.")
     except (OSError, ValueError) as error:  # a name with a null character is a ValueError
+        if isinstance(error, InvalidValueError):
+            raise
         kind = MissingFileError if isinstance(error, FileNotFoundError) else FileError
         problem = f"{shown(file)} cannot be opened: {str(getattr(error, 'strerror', None) or error).lower()}"
         raise kind(problem, advice="Check the name, and the right to read it.") from None
-    if empty:
-        unusable(file, "it is empty", "Give a file with data.")
 
 
 # --- readers ----------------------------------------------------------------------------------------------------------
@@ -228,15 +228,12 @@ def conditions_of(where: Any) -> dict[str, tuple[str, ...]]:
     if not isinstance(where, Mapping | NoneType):
         advice = 'Give, for example, {"condition": "stim"}.'
         raise InvalidTypeError("is not a mapping from names of columns to values", parameter="where", advice=advice)
-    found = {
-        name: tuple(map(word, [values] if isinstance(values, str | bytes) or np.ndim(values) == 0 else values))
-        for name, values in (where or {}).items()
-    }
-    for name, values in found.items():
-        if not values:
-            raise InvalidValueError(
-                f"names no value of column {name!r}", parameter="where", advice="Give at least one."
-            )
+    found = {}
+    for name, values in (where or {}).items():
+        found[name] = tuple(map(word, [values] if isinstance(values, str | bytes) or np.ndim(values) == 0 else values))
+        if not found[name]:
+            problem = f"names no value of column {name!r}"
+            raise InvalidValueError(problem, parameter="where", advice="Give at least one.")
     return found
 
 
@@ -287,13 +284,12 @@ def choose(
     kinds = dict(zip(reader.names, reader.kinds, strict=True))
     unwanted = aside | set(_matching(exclude, reader, "exclude"))
     wanted = list(dict.fromkeys(reader.names)) if columns is None else _matching(columns, reader, "columns")
-    found = [name for name in wanted if name not in unwanted]
-    data = [name for name in found if kinds[name] in NUMBERS]
     left_out: dict[str, list[str]] = {}
-    for name in found:
-        if kinds[name] not in NUMBERS:
-            left_out.setdefault(kinds[name], []).append(name)
-    if left_out and (not data or any(kinds[name] not in NUMBERS for name in columns or () if name in kinds)):
+    for name in wanted:
+        if name not in unwanted:
+            left_out.setdefault("" if kinds[name] in NUMBERS else kinds[name], []).append(name)
+    data = left_out.pop("", [])
+    if left_out and (not data or any(kinds.get(name, "numbers") not in NUMBERS for name in columns or ())):
         report_left_out(reader, left_out, strict=True)
     if not data:
         unusable(reader.path, "no column is left as data", "Choose other columns with `columns`.")

@@ -124,12 +124,10 @@ class Scan(Source):
         parts = list(self._parts(names, self._columns if self.missing == "drop-rows" else []))
         return {name: np.concatenate([words[name] for _, words in parts]) for name in names}
 
-    def _read(self) -> Iterator[Batch]:
-        start = 0
+    def _read(self) -> Iterator[Rows]:
         with progress_bar(f"Reading {self.name}", self.n_rows or 0, shown=self._progress) as advance:
             for rows, _ in self._parts([], self._columns):
-                yield Batch(rows, start)
-                start += rows.shape[0]
+                yield rows
                 advance(rows.shape[0])
 
     def map_reduce(self, function: Callable[[Batch], T], add: Callable[[T, T], T] = operator.add) -> T:

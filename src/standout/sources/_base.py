@@ -109,18 +109,18 @@ class Source:
     again: bool = True
     place: tuple[str, str] = ("numpy", "cpu")
 
-    def _read(self) -> Iterator[Batch]:
-        """Read the batches. Subclasses have this method."""
+    def _read(self) -> Iterator[Rows]:
+        """Read the rows of each batch. Subclasses have this method."""
         raise NotImplementedError
 
     def batches(self) -> Iterator[Batch]:
         """Read one batch after the other, and check that arrays beside the rows have one entry per row."""
         n_rows = 0
-        for batch in self._read():
-            if batch.n_rows:
-                n_rows += batch.n_rows
+        for rows in self._read():
+            if rows.shape[0]:
+                start, n_rows = n_rows, n_rows + int(rows.shape[0])
                 self._check_beside(n_rows, least=True)
-                yield batch
+                yield Batch(rows, start)
         self._check_beside(n_rows)
         if not n_rows:
             again = "" if self.again else " An iterator can be read only once: pass a fresh one."
@@ -215,14 +215,10 @@ class InMemory(Source):
         if type(rows) is not np.ndarray:
             self.place = place(rows)
 
-    def _read(self) -> Iterator[Batch]:
+    def _read(self) -> Iterator[Rows]:
         # Rows that are still to be converted are read in blocks.
         rows: Any = self.rows
-        is_ready = getattr(rows.dtype, "char", "d") in "fd"
-        start = 0
-        for block in [rows] if is_ready else row_blocks(rows):
-            yield Batch(block, start)
-            start += block.shape[0]
+        return iter([rows]) if getattr(rows.dtype, "char", "d") in "fd" else row_blocks(rows)
 
 
 class Stream(Source):
@@ -246,14 +242,12 @@ class Stream(Source):
         """Return the first row, without removing it from the iterator."""
         return row_slice(self._head, 0, 1)
 
-    def _read(self) -> Iterator[Batch]:
-        start = 0
+    def _read(self) -> Iterator[Rows]:
         for number, data in enumerate(self._given, start=1):
             name = f"batch {number} of {self.name}"
             rows = checked_part(data, name, self.keys, self.width or 0, "the first batch")
             check_place(place(rows), name, self.place, f"batch 1 of {self.name}")
-            yield Batch(rows, start)
-            start += rows.shape[0]
+            yield rows
 
 
 class Mapped(Source):
@@ -269,8 +263,8 @@ class Mapped(Source):
         self._change: Callable[[Batch], Batch] = partial(_mapped, function)
         self._beside(host)
 
-    def _read(self) -> Iterator[Batch]:
-        return map(self._change, self.host.batches())
+    def _read(self) -> Iterator[Rows]:
+        return (self._change(batch).rows for batch in self.host.batches())
 
     def map_reduce(self, function: Callable[[Batch], T], add: Callable[[T, T], T] = operator.add) -> T:
         """Sum the results of a function over changed batches, where the underlying source sums."""

@@ -177,23 +177,16 @@ class OnDevice(Mapped):
         self._xp, self._device, self._specimen, self._batch_rows = xp, device, specimen, batch_rows
         self.place = place(specimen)
 
-    def _read(self) -> Iterator[Batch]:
-        sent: Iterator[Any] = map(self._copy, self._on_host())
+    def _read(self) -> Iterator[Rows]:
         if getattr(self._specimen, "is_cuda", False):
-            sent = overlapped_copies(self._on_host(), self._device)
-        start = 0
-        for rows in sent:
-            yield Batch(rows, start)
-            start += rows.shape[0]
+            return overlapped_copies(self._on_host(), self._device)
+        return (self._xp.asarray(np.array(batch), device=self._device) for batch in self._on_host())
 
     def map_reduce(self, function: Callable[[Batch], T], add: Callable[[T, T], T] = operator.add) -> T:
         """Sum the results of a function over the batches, without waiting for each if the function sums them."""
         over_batches = getattr(function, "over_batches", None)
         found: T | None = over_batches(self.batches()) if over_batches is not None and self.again else None
         return Source.map_reduce(self, function, add) if found is None else found
-
-    def _copy(self, batch: Array) -> Rows:
-        return self._xp.asarray(np.array(batch), device=self._device)
 
     def _on_host(self) -> Iterator[Array]:
         for batch in self.host.batches():
@@ -333,14 +326,12 @@ class DaskBlocks(Source):
 
     @property
     def _check(self) -> Callable[[Any, int], Rows]:
-        return partial(_checked, self.name, self.keys, self.width or 0)
+        # Without the data, which would be sent to every worker.
+        name, keys, width = self.name, self.keys, self.width or 0
+        return lambda block, number: checked_part(block, f"block {number + 1} of {name}", keys, width, "the whole")
 
-    def _read(self) -> Iterator[Batch]:
-        start = 0
-        for number, block in enumerate(self._blocks):
-            rows = self._check(block.compute(), number)
-            yield Batch(rows, start)
-            start += rows.shape[0]
+    def _read(self) -> Iterator[Rows]:
+        return (self._check(block.compute(), number) for number, block in enumerate(self._blocks))
 
     def map_reduce(self, function: Callable[[Batch], T], add: Callable[[T, T], T] = operator.add) -> T:
         """Sum the results of a function over the blocks, in a tree whose order does not depend on the scheduler."""
@@ -350,8 +341,14 @@ class DaskBlocks(Source):
         starts = np.cumsum([0, *counts]).tolist()
         self.n_rows = starts[-1]
         self._check_beside(starts[-1])
+        check = self._check
+
+        def of_block(block: Any, number: int, start: int) -> T | None:
+            rows = check(block, number)
+            return function(Batch(rows, start)) if rows.shape[0] else None
+
         # If it is delayed, a large function is sent once, and not with every block.
-        shared = dask.delayed(partial(_sum_of_block, self._check, function), pure=False, traverse=False)
+        shared = dask.delayed(of_block, pure=False, traverse=False)
         sums = [shared(block, number, starts[number]) for number, block in enumerate(self._blocks)]
         while len(sums) > 1:
             groups = [sums[start : start + FAN_IN] for start in range(0, len(sums), FAN_IN)]
@@ -364,18 +361,10 @@ class DaskBlocks(Source):
     def lazily(self, function: Callable[[Rows], Any], width: int) -> Any:
         """Return a lazy Dask array of the results of a function for the rows of each block."""
         data = self.data if hasattr(self.data, "rechunk") else self.data.to_dask_array()
-        call = partial(_rows_of_block, self._check, function)
-        return data.map_blocks(call, dtype=np.float64, chunks=(data.chunks[0], (width,)), meta=np.empty((0, width)))
-
-
-def _checked(dataset: str, keys: list[Any] | None, width: int, block: Any, number: int) -> Rows:
-    return checked_part(block, f"block {number + 1} of {dataset}", keys, width, "the whole")
-
-
-def _sum_of_block(check: Any, function: Callable[[Batch], Any], block: Any, number: int, start: int) -> Any:
-    rows = check(block, number)
-    return function(Batch(rows, start)) if rows.shape[0] else None
-
-
-def _rows_of_block(check: Any, function: Callable[[Rows], Any], block: Any) -> Any:
-    return function(check(block, 0))
+        check = self._check
+        return data.map_blocks(
+            lambda block: function(check(block, 0)),
+            dtype=np.float64,
+            chunks=(data.chunks[0], (width,)),
+            meta=np.empty((0, width)),
+        )
