@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import shutil
@@ -41,18 +40,14 @@ def whole_file(path: Path, *, replace: bool = True) -> Iterator[Path]:
     """
     try:
         if path.exists() and not path.is_file():
-            with _reader_of(path):
-                yield path
+            yield path
             return
         # In the same folder, so that the last step is an atomic rename.
         final = Path(os.path.realpath(path))
         for dead in dead_drafts(final):
-            # A folder is removed only if it is empty: it can hold an earlier result.
-            if dead.is_file():
-                remove(dead)
-            else:
-                with suppress(OSError):
-                    dead.rmdir()
+            # A folder can hold an earlier result; an empty one comes from a check.
+            with suppress(OSError):
+                dead.rmdir() if dead.is_dir() else dead.unlink()
         with locked_draft(final, Path.touch) as draft:
             yield draft
             if replace:
@@ -67,21 +62,6 @@ def whole_file(path: Path, *, replace: bool = True) -> Iterator[Path]:
         raise kind(f"{shown(path)} cannot be written: {reason}", advice="Choose another name or folder.") from error
 
 
-@contextmanager
-def _reader_of(path: Path) -> Iterator[None]:
-    """Keep a named pipe open: opening it for writing would wait for ever if no program reads it."""
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK) if path.is_fifo() else None
-    except OSError as error:
-        if error.errno != errno.ENXIO:
-            raise
-        raise FileError(f"{shown(path)} is a pipe that no program reads", advice="Start the reader first.") from None
-    try:
-        yield
-    finally:
-        unlock(handle)
-
-
 def write_whole(path: Path, content: bytes | memoryview, *, replace: bool = True) -> None:
     """Write a file that appears under its name once it is complete."""
     with whole_file(path, replace=replace) as place, place.open("wb") as file:
@@ -94,32 +74,22 @@ def put_beside_if_taken(draft: Path, final: Path) -> None:
     If something has appeared there meanwhile, the draft gets the first free name beside it, and an error says so.
     Neither the draft nor the other file is lost.
     """
-    try:
-        _move(draft, final)
-        return
-    except OSError:
-        if not final.exists():
-            raise
     # All extensions stay at the end: scores-2.csv.gz.
     stem = re.sub(r"(?<!^)(\.[A-Za-z0-9]{1,8}){1,2}$", "", final.name)
-    for number in count(2):
-        beside = final.with_name(f"{stem}-{number}{final.name[len(stem) :]}")
-        if not beside.exists():
-            with suppress(FileExistsError):
-                _move(draft, beside)
-                advice = f"The finished result is in {shown(beside)}."
-                raise FileError(f"{shown(final)} appeared meanwhile, and is not replaced", advice=advice) from None
-
-
-def _move(draft: Path, final: Path) -> None:
-    """Rename a draft to its final name; unlike a rename, this fails if the name is taken."""
-    try:
-        os.link(draft, final)
-    except OSError:
-        # Folders have no links, and some file systems have none. In this case, check before the rename.
-        if final.exists():
-            raise
-        os.rename(draft, final)
+    for number in count(1):
+        place = final if number == 1 else final.with_name(f"{stem}-{number}{final.name[len(stem) :]}")
+        try:
+            # Unlike a rename, this fails if the name is taken.
+            os.link(draft, place)
+        except OSError:
+            if place.exists():
+                continue
+            # Folders have no links, and some file systems have none.
+            os.rename(draft, place)
+        if number > 1:
+            advice = f"The finished result is in {shown(place)}."
+            raise FileError(f"{shown(final)} appeared meanwhile, and is not replaced", advice=advice)
+        return
 
 
 # --- drafts ----------------------------------------------------------------------------------------------------------
@@ -128,64 +98,58 @@ def _move(draft: Path, final: Path) -> None:
 # lock at any end of the process, so a draft without a lock is abandoned.
 
 
+def _prefix(final: Path) -> str:
+    """Return the begin of the names of drafts; long names are shortened so that two still differ."""
+    name = final.name
+    return f".{name if len(name) <= LONGEST_NAME else f'{name[:40]}~{zlib.crc32(os.fsencode(name)):08x}'}."
+
+
 def draft_name(final: Path) -> Path:
     """Return a new name for a draft in the folder of the final place."""
-    return final.with_name(f".{_short(final.name)}.{uuid4().hex[:8]}.part")
+    return final.with_name(f"{_prefix(final)}{uuid4().hex[:8]}.part")
 
 
 @contextmanager
 def locked_draft(final: Path, make: Callable[[Path], object]) -> Iterator[Path]:
     """Make a draft, hold its lock, and remove it at the end unless it has been moved."""
-    draft, handle = draft_name(final), None
-    try:
+    with ExitStack() as stack:
         # Before it is locked, another process may remove a draft as abandoned. Some file systems have no locks.
         for _ in range(3):
-            unlock(handle)
-            remove(draft)
             draft = draft_name(final)
+            stack.callback(remove, draft)
             make(draft)
-            handle = lock(draft)
-            if handle is not None and draft.exists():
+            if stack.enter_context(locked(draft)) and draft.exists():
                 break
         yield draft
-    finally:
-        unlock(handle)
-        remove(draft)
 
 
 def dead_drafts(final: Path) -> Iterator[Path]:
     """Find the drafts that killed processes left for a place; each is locked while the caller has it."""
-    pattern = re.compile(re.escape(f".{_short(final.name)}.") + "[0-9a-f]{8}[.]part")
+    pattern = re.compile(re.escape(_prefix(final)) + "[0-9a-f]{8}[.]part")
     found: list[Path] = []
-    with suppress(OSError), os.scandir(final.parent) as entries:
-        found += [Path(entry.path) for entry in entries if pattern.fullmatch(entry.name)]
+    with suppress(OSError):
+        found += [path for path in final.parent.iterdir() if pattern.fullmatch(path.name)]
     for draft in found:
-        handle = lock(draft)
-        if handle is not None:
-            yield draft
-            unlock(handle)
+        with locked(draft) as held:
+            if held:
+                yield draft
 
 
-def lock(path: Path) -> int | None:
-    """Lock a file or folder until this process ends; None if another process has it, or if it cannot be locked."""
-    handle = None
-    try:
+@contextmanager
+def locked(path: Path) -> Iterator[bool]:
+    """Lock a file or folder; yield whether it could be locked, and is not locked by another process."""
+    with ExitStack() as stack:
+        held = False
         # Windows has no locks on folders: there, drafts of killed processes stay.
-        from fcntl import LOCK_EX, LOCK_NB, flock
+        with suppress(ImportError, OSError):
+            from fcntl import LOCK_EX, LOCK_NB, flock
 
-        # Without waiting: the name of a draft may belong to a pipe.
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        flock(handle, LOCK_EX | LOCK_NB)
-    except (ImportError, OSError):
-        unlock(handle)
-        return None
-    return handle
-
-
-def unlock(handle: int | None) -> None:
-    """Release a lock."""
-    if handle is not None:
-        os.close(handle)
+            # Without waiting: the name of a draft may belong to a pipe.
+            handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+            stack.callback(os.close, handle)
+            flock(handle, LOCK_EX | LOCK_NB)
+            held = True
+        yield held
 
 
 def remove(path: Path) -> None:
@@ -195,11 +159,6 @@ def remove(path: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
-
-
-def _short(name: str) -> str:
-    """Shorten a long name for a draft, so that the names of two drafts still differ."""
-    return name if len(name) <= LONGEST_NAME else f"{name[:40]}~{zlib.crc32(os.fsencode(name)):08x}"
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------
@@ -286,19 +245,17 @@ def _as_table(columns: Mapping[str, Any], spreadsheet: bool) -> Any:
             problem = f"column {short(name)!r} has shape {array.shape}, but the first column has {limit} values"
             raise InvalidValueError(problem, advice="Give columns of one length.")
     if spreadsheet:
-        arrays = {_safe(name): _safe_column(array) for name, array in arrays.items()}
-    return pa.table([_as_arrow(array) for array in arrays.values()], names=list(arrays))
+        arrays = {
+            _safe(name): array if array.dtype.kind in "biuf" else np.array(list(map(_safe, array.tolist())), object)
+            for name, array in arrays.items()
+        }
+    return pa.table({name: _as_arrow(array) for name, array in arrays.items()})
 
 
-def _safe_column(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    if array.dtype.kind in "biuf":
-        return array
-    return np.array([_safe(value) if isinstance(value, str) else value for value in array.tolist()], dtype=object)
-
-
-def _safe(text: str) -> str:
-    # Spreadsheets skip spaces before a formula.
-    return f"'{text}" if text.startswith(FORMULAS) or text.lstrip().startswith(FORMULAS) else text
+def _safe(value: Any) -> Any:
+    """Put an apostrophe before text that a spreadsheet would read as a formula; it skips spaces before one."""
+    formula = isinstance(value, str) and (value.startswith(FORMULAS) or value.lstrip().startswith(FORMULAS))
+    return f"'{value}" if formula else value
 
 
 def _as_arrow(array: npt.NDArray[Any]) -> Any:
@@ -308,7 +265,7 @@ def _as_arrow(array: npt.NDArray[Any]) -> Any:
     try:
         return pa.array(array)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
-        return pa.array([str(value) for value in array.tolist()])
+        return pa.array(list(map(str, array.tolist())))
 
 
 # --- progress --------------------------------------------------------------------------------------------------------

@@ -36,13 +36,12 @@ def check_output_folder(path: str, overwrite: bool) -> Path:
     recover(place)
     refuse((final.exists() and not final.is_dir(), f"{path!r} is a file. Name a folder that does not exist yet."))
     _check_parent(place)
-    if not final.exists():
-        return final
-    refuse((Path.cwd().is_relative_to(place), f"{path!r} is the current folder. Name another one."))
-    problem = _other_content(place)
-    if problem is None and any(place.iterdir()) and not overwrite:
-        problem = "already exists. Add --overwrite to replace it, or name another"
-    refuse((problem, f"the folder {path!r} {problem}."))
+    if final.exists():
+        refuse((Path.cwd().is_relative_to(place), f"{path!r} is the current folder. Name another one."))
+        problem = _other_content(place)
+        if problem is None and any(place.iterdir()) and not overwrite:
+            problem = "already exists. Add --overwrite to replace it, or name another"
+        refuse((problem, f"the folder {path!r} {problem}."))
     return final
 
 
@@ -50,26 +49,15 @@ def check_output_file(path: str, overwrite: bool, inputs: Sequence[str] = ()) ->
     """Refuse a file that cannot be written to or must not be replaced."""
     final = _expanded(path)
     refuse((final.is_dir(), f"{path!r} is a folder. Name a file."))
-    if is_device(final):
-        return final
-    _check_parent(final.resolve())
-    if not final.exists():
-        return final
-    if not overwrite:
-        raise click.UsageError(f"the file {path!r} already exists. Add --overwrite to replace it, or name another.")
-    for given in inputs:
-        with suppress(OSError):
-            if final.samefile(_expanded(given)):
-                raise click.UsageError(f"{path!r} is also an input file. Name another file.")
+    if not is_device(final):
+        _check_parent(final.resolve())
+        taken, advice = final.exists(), "Add --overwrite to replace it, or name another."
+        used = taken and any(os.path.exists(place) and final.samefile(place) for place in map(_expanded, inputs))
+        refuse(
+            (taken and not overwrite, f"the file {path!r} already exists. {advice}"),
+            (used, f"{path!r} is also an input file. Name another file."),
+        )
     return final
-
-
-def is_result(folder: Path) -> bool:
-    """Return whether a folder holds a result of standout fit."""
-    try:
-        return "standout" in json.loads((folder / MARK).read_text(encoding="utf-8"))
-    except (OSError, ValueError, TypeError):
-        return False
 
 
 def is_device(path: Path) -> bool:
@@ -77,15 +65,20 @@ def is_device(path: Path) -> bool:
     return path.exists() and not path.is_file()
 
 
+def is_result(folder: Path) -> bool:
+    """Return whether a folder holds a result of standout fit."""
+    # A pipe in place of the mark would block.
+    with suppress(OSError, ValueError, TypeError):
+        return (folder / MARK).is_file() and "standout" in json.loads((folder / MARK).read_text(encoding="utf-8"))
+    return False
+
+
 def _other_content(place: Path) -> str | None:
     """Describe what is in a folder beside an earlier result; None if there is nothing else."""
-    content = sorted(entry.name for entry in place.iterdir())
-    others = [name for name in content if name not in OURS or not (place / name).is_file()]
-    if not content:
-        return None
-    # A pipe in place of the mark would block.
-    if MARK in others or not is_result(place):
+    content = sorted(place.iterdir())
+    if content and not is_result(place):
         return "holds something else than an earlier result. Name another folder"
+    others = [entry.name for entry in content if entry.name not in OURS or not entry.is_file()]
     if others:
         return f"also holds {others[0]!r}, which standout did not write. Move it away, or name another folder"
     return None
@@ -103,11 +96,11 @@ def _check_parent(place: Path) -> None:
         (not place.name, f"{str(place)!r} is the root of all folders. Name another place."),
         (not parent.is_dir(), f"there is no folder {str(parent)!r} to write to. Create it first."),
     )
-    trial = w.draft_name(place)
     try:
+        trial = w.draft_name(place)
         trial.mkdir()
         trial.rmdir()
-        # A trial with a short name.
+        # A trial has a short name.
         with suppress(FileNotFoundError):
             place.lstat()
     except OSError as error:
