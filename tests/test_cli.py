@@ -342,7 +342,7 @@ def test_info_describes_a_model_with_its_ratio(fitted, capsys):
     ratio = summary(folder / "out")["components"][0]["ratio"]
     assert f"ratio {ratio:.3g} (" in said
     assert re.search(r"shrinkage 0\.\d+ \(chosen\)", said)
-    assert "columns:     size, age, iron, zinc" in said
+    assert "columns:     'size', 'age', 'iron', 'zinc'" in said
 
 
 def test_methods_are_compared_on_one_page(fitted, here):

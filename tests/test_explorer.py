@@ -19,7 +19,7 @@ from standout._messages import InvalidValueError
 from standout.cli import main
 from standout.explorer import Engine, State, Table, answered, begun, changed, inside, read_session, serve, write_session
 from standout.explorer._page import Page, command, python
-from standout.explorer._table import Origin, Stacked, stacked_source
+from standout.explorer._table import Origin, Stacked
 from standout.io import scan
 
 N_ROWS = 240
@@ -230,8 +230,7 @@ def test_files_that_are_not_in_memory_answer_as_arrays_do(files):
     np.testing.assert_allclose(Engine(whole).answer(state).model.ratio_, expected.ratio_, rtol=1e-9)
     with pytest.raises(InvalidValueError, match="lasso"):
         Page(Engine(whole), state).reply({"do": "lasso", "polygon": [[0, 0], [1, 0], [1, 1]], "role": "target"})
-    both = stacked_source([scan(f"{name}.csv", exclude=["name", "mouse", "condition"]) for name in ("ill", "well")])
-    assert isinstance(both, Stacked)
+    both = Stacked([scan(f"{name}.csv", exclude=["name", "mouse", "condition"]) for name in ("ill", "well")])
     np.testing.assert_array_equal(both.take([0, 80]), rows()[[0, 80]])
 
 

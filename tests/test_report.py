@@ -15,7 +15,7 @@ from report_runs import CASES, COLUMNS, HOSTILE, cells, fitted, made, mixed
 from standout import DiscriminativePCA, blocks, bootstrap, make_pipeline, plots
 from standout._messages import FindingWarning
 from standout.report import figure, page, report, sentences
-from standout.report._cautions import columns, dependence, few_rows, neighbours, subject_pattern, worded
+from standout.report._cautions import KINDS, columns, dependence, few_rows, neighbours, subject_pattern, worded
 from standout.report._drawn import Sample, packed, read_labels
 from standout.report._words import brief, number, p_equals, percent
 
@@ -81,10 +81,10 @@ def test_the_ratio_is_the_same_on_every_surface(case):
         assert drawn[0] / drawn[1] == pytest.approx(one["ratio"], rel=2e-3)
 
 
-def test_every_caution_is_on_the_page_and_in_the_terminal_in_order_of_weight(case):
+def test_every_caution_is_on_the_page_and_in_the_terminal_in_order(case):
     found, seen = case.findings, Seen(case.html())
-    weights = [caution["weight"] for caution in found["cautions"]]
-    assert weights == sorted(weights, reverse=True)
+    places = [KINDS.index(caution["kind"]) for caution in found["cautions"]]
+    assert places == sorted(places)
     for caution, sentence in zip(found["cautions"], case.sentences()[1:], strict=True):
         assert " ".join(caution["text"].split()) in seen.text
         assert sentence == f"{caution['text']} {caution['advice']}".strip()
@@ -381,7 +381,7 @@ def test_columns_that_call_for_care_are_named():
     names = ["a", "same", "copy", "count", "code", "large", "missing", "x", "flat"]
     parts = [Sample(np.arange(60), rows), Sample(np.arange(50), other)]
     told = worded(columns(parts, names, scaled=False))
-    assert [caution["weight"] for caution in told] == sorted((caution["weight"] for caution in told), reverse=True)
+    assert [caution["kind"] for caution in told] == sorted((one["kind"] for one in told), key=KINDS.index)
     texts = {caution["kind"]: caution["text"] for caution in told}
     assert "−9,999 in 1 row of missing" in texts["placeholder"]
     assert "copy (as a)" in texts["equal columns"]

@@ -7,11 +7,7 @@ failure is one line on standard error and exit code 2, never a traceback, and le
 from __future__ import annotations
 
 import sys
-
-# As in typing, which takes long to load.
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from collections.abc import Sequence
 
 __all__ = ["main"]
 

@@ -71,7 +71,9 @@ def command(short_help: str, runs: str, *params: click.Parameter) -> Callable[[C
         @click.pass_context
         def invoked(context: click.Context, /, **values: Any) -> None:
             given = {name for name in values if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
-            values |= {"given": given, "command": command_line(context.obj or [])}
+            # Only the last part of absolute paths, because a page may be sent to others.
+            words = [PurePath(word).name if PurePath(word).is_absolute() else word for word in context.obj or []]
+            values |= {"given": given, "command": " ".join(map(quote, ["standout", *words]))}
             check(values)
             module, _, name = runs.partition(":")
             getattr(import_module(f"standout.cli.{module}"), name)(values)
@@ -86,15 +88,7 @@ def command(short_help: str, runs: str, *params: click.Parameter) -> Callable[[C
     "Find what stands out in TARGET, and write a folder.",
     "_fit:fit_files",
     *(argument("data", "TARGET"), *o.data_options, *o.subject_options),
-    option(o.FILES, "--from-sums", "TARGET and backgrounds are private sums of standout release.", is_flag=True),
-    option(o.FILES, "--cube", "TARGET is an image of rows x columns x bands (.hdr, .mat, .npy).", is_flag=True),
-    option(
-        o.FILES,
-        "--noise",
-        "Noise of a cube: differences of neighbours, or a dark image.",
-        "differences|FILE",
-        default="differences",
-    ),
+    *o.kinds_of_data,
     *(o.method_option, *o.parameter_options, *o.test_options, *o.report_options, o.image_option),
     *(output_option("Folder to write."), *o.writing_options, o.spreadsheet_option),
 )
@@ -177,7 +171,7 @@ def screen(options: dict[str, Any]) -> None:
 
     Writes one row per condition: rows, ratio, spread, shift, p-value, q-value, leading columns and a verdict.
     """
-    _check_subjects(options)
+    check_options(options, ["dpca"], complete=False)
 
 
 @command(
@@ -237,13 +231,6 @@ def demo(options: dict[str, Any]) -> None:
 # --- what the options ask for -----------------------------------------------------------------------------------------
 
 
-def command_line(words: Sequence[str]) -> str:
-    """Return the command as typed, with only the last part of absolute paths, because a page may be sent to others."""
-    paths = [PurePath(word) for word in words]
-    shown = [path.name if path.is_absolute() else word for path, word in zip(paths, words, strict=True)]
-    return " ".join(map(quote, ["standout", *shown]))
-
-
 def check_options(options: dict[str, Any], methods: Sequence[str], *, complete: bool = True) -> None:
     """Refuse options that no method has or that exclude each other; set dependent options.
 
@@ -259,34 +246,22 @@ def check_options(options: dict[str, Any], methods: Sequence[str], *, complete: 
     if "bandwidth" in given and "kernel" not in given:
         options["kernel"] = "gaussian"
     for name, kernels in OF_KERNELS.items():
-        alien = name in given and options["kernel"] not in kernels
-        refuse((alien, f"{OPTION_NAMES[name]} is for --kernel {', '.join(kernels)}, not {options['kernel']}."))
-    _check_subjects(options)
-    _check_form(options, complete and any(method in METHODS for method in methods), complete)
-
-
-def _check_subjects(options: dict[str, Any]) -> None:
-    """Check the options that say which rows belong together."""
+        alien = name in given and options.get("kernel") not in kernels
+        refuse((alien, f"{OPTION_NAMES[name]} is for --kernel {', '.join(kernels)}, not {options.get('kernel')}."))
     column, pattern, blocks = (options.get(name) for name in ("subject_column", "subject_pattern", "blocks"))
-    alone = column is None
+    by_column, files, target = options["condition_column"] is not None, options.get("background"), options.get("target")
+    named, alone = target or options.get("background_condition"), column is None
+    single = complete and any(method in METHODS for method in methods) and not by_column and not files
     refuse(
         (options.get("within") and alone, "--within needs --subject-column, the column that names the subjects."),
         (blocks and not alone, "--blocks and --subject-column exclude each other. Leave one out."),
         (pattern is not None and alone, "--subject-pattern needs --subject-column, the column that it is for."),
+        (by_column and files, "--background and --condition-column exclude each other. Give files, or conditions."),
+        (by_column and complete and not target, "--condition-column needs --target, the condition to look at."),
+        (named and not by_column, "--target and --background-condition need --condition-column, their column."),
+        (single, "there is nothing to compare with. Give --background, or --condition-column."),
     )
     try:
         re.compile(pattern or "")
     except re.error as error:
         raise click.UsageError(f"--subject-pattern {pattern!r} is not a regular expression: {error}.") from None
-
-
-def _check_form(options: dict[str, Any], need_background: bool, need_target: bool) -> None:
-    """Check that backgrounds are files, or conditions of one file, and exist if they are needed."""
-    by_column, files, target = options["condition_column"] is not None, options["background"], options["target"]
-    named, none = target or options["background_condition"], "there is nothing to compare with. "
-    refuse(
-        (by_column and files, "--background and --condition-column exclude each other. Give files, or conditions."),
-        (by_column and need_target and not target, "--condition-column needs --target, the condition to look at."),
-        (named and not by_column, "--target and --background-condition need --condition-column, their column."),
-        (need_background and not by_column and not files, f"{none}Give --background, or --condition-column."),
-    )

@@ -83,7 +83,12 @@ def open_datasets(
         made = Datasets(_loaded(scans, options, display), [], options["label_column"], named, words=words)
         if column is not None:
             _split(made, options)
-        _rename(made, options)
+        # Datasets have the names that the user gives them.
+        given, found = list(options.get("background_name", ())), [source.name for source in made.sources]
+        wrong = given and len(given) != len(found) - 1
+        refuse((wrong, f"--background-name is given {len(given)} time(s). Give one for each background."))
+        names = [options.get("target_name") or found[0], *(given or found[1:])]
+        made.sources = [source.named(printable(name)) for source, name in zip(made.sources, names, strict=True)]
         display.stage("preparing the data")
         _prepare(made, options)
         _attach(made, options)
@@ -216,20 +221,18 @@ def _scan(
 
 def _loaded(scans: list[Any], options: dict[str, Any], display: Display) -> list[Source]:
     """Read all rows into memory or in parts, by the option or by the available memory."""
-    needed, available = FACTOR * sum(map(_n_bytes, scans)), _available()
+    n_bytes = 0.0
+    for scan in scans:
+        # The number of rows of a text file is not known.
+        sizes = [Path(file).stat().st_size * (GUNZIPPED if file.endswith(".gz") else 1.0) for file in scan.files]
+        n_bytes += sum(sizes) if scan.n_rows is None else 8.0 * scan.n_rows * scan.width
+    needed, available = FACTOR * n_bytes, _available()
     in_memory = needed <= available if options["in_memory"] is None else options["in_memory"]
     if not in_memory:
         display.stage(f"the files are read in parts ({needed / 1e9:.1f} GB needed, {available / 1e9:.1f} GB available)")
         return scans
     display.stage(f"reading {', '.join(scan.name for scan in scans)}")
     return [scan.loaded() for scan in scans]
-
-
-def _n_bytes(scan: Any) -> float:
-    """Return about how many bytes all rows need; the number of rows of a text file is not known."""
-    if scan.n_rows is not None:
-        return 8.0 * scan.n_rows * scan.width
-    return sum(Path(file).stat().st_size * (GUNZIPPED if file.endswith(".gz") else 1.0) for file in scan.files)
 
 
 def _available() -> float:
@@ -242,15 +245,6 @@ def _available() -> float:
         used = int((group / "memory.current").read_text()) - int(known["inactive_file"])
         found.append(float(int((group / "memory.max").read_text()) - used))
     return max(min(found), 0.0)
-
-
-def _rename(made: Datasets, options: dict[str, Any]) -> None:
-    """Name the datasets as the user does."""
-    given, names = list(options.get("background_name", ())), [source.name for source in made.sources]
-    if given and len(given) != len(names) - 1:
-        raise click.UsageError(f"--background-name is given {len(given)} time(s). Give one for each background.")
-    names = [options.get("target_name") or names[0], *(given or names[1:])]
-    made.sources = [source.named(printable(name)) for source, name in zip(made.sources, names, strict=True)]
 
 
 # --- conditions of one file -------------------------------------------------------------------------------------------

@@ -11,11 +11,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-
-# As in `typing`, which is slow to load.
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from typing import Any
 
 # Seconds between two lines on the progress, if standard output is not a terminal.
 INTERVAL = 10.0
@@ -117,9 +113,9 @@ class Display:
 
         from standout._writing import progress_to
 
-        columns = (BarColumn(20), TextColumn("left"), TimeRemainingColumn())
-        words, console = TextColumn("{task.description}", markup=False), Console(stderr=True)
-        self._bar, ended = Progress(words, *columns, console=console, transient=True), threading.Event()
+        words = TextColumn("{task.description}", markup=False)
+        columns = (words, BarColumn(20), TextColumn("left"), TimeRemainingColumn())
+        self._bar, ended = Progress(*columns, console=Console(stderr=True), transient=True), threading.Event()
         if not self.moves and not self.quiet:
             threading.Thread(target=self._tell, args=[ended], daemon=True).start()
         try:
@@ -201,9 +197,7 @@ def phrased(message: object) -> str:
 
 def printable(words: object) -> str:
     """Show control characters by their code: names come from files, and could move the cursor or reverse the line."""
-    return "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in str(words)
-    )
+    return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in str(words))
 
 
 # --- a command, from its words to its exit code -----------------------------------------------------------------------
@@ -250,9 +244,7 @@ def _invoke(words: list[str]) -> int:
 
 def _failure(error: BaseException) -> str:
     """Return what went wrong as a sentence."""
-    words = str(error)
-    if hasattr(error, "phrased"):
-        return phrased(error)
+    words = phrased(error)
     if hasattr(error, "format_message"):
         return str(error.format_message())
     if isinstance(error, ImportError):
@@ -282,8 +274,7 @@ def _silent_libraries() -> Iterator[None]:
         with contextlib.suppress(AttributeError, ValueError, OSError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             yield
     finally:
         logging.getLogger().removeHandler(handler)

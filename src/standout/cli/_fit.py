@@ -97,7 +97,7 @@ def fit_and_find(
     if options.get("cube"):
         # The subjects of a cube are its strips, which nobody named.
         found["cautions"] = [one for one in found["cautions"] if one["kind"] not in OF_SUBJECTS]
-    found["cautions"] += [{"kind": "note", "weight": 0, "text": str(one), "advice": ""} for one in more]
+    found["cautions"] += [{"kind": "note", "text": str(one), "advice": ""} for one in more]
     return found, fit
 
 

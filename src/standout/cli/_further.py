@@ -4,31 +4,27 @@ from __future__ import annotations
 
 from base64 import b64encode
 from dataclasses import replace
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 from sklearn.utils import Bunch
 
 import standout
-from standout._messages import InvalidValueError, collected_warnings, listed, require_extra
+from standout._messages import collected_warnings, listed, require_extra
 from standout._options import OPTION_NAMES, OPTIONS
 from standout._writing import write_whole
 from standout.cli._data import Datasets, column_of_ids, matched_words, open_datasets, reading_of
 from standout.cli._display import Display
 from standout.cli._fit import begun, beside, fit_and_write, make_estimator, numbered, render, show_result
 from standout.cli._folder import check_output_file, recover
-from standout.cli._options import FITTED_AS
+from standout.cli._options import FITTED_AS, refuse
 from standout.datasets import make_digits_over_photographs
 from standout.estimators._scores import described
 from standout.io import Preparation, Scan, csv_writer, write_csv
-from standout.report._words import shortened, static
+from standout.report._words import png, shortened, static
 from standout.sources import InMemory, transformed
 
-# Columns that the options name.
-MOST_COLUMNS = 5
 # Options that choose rows or belong to the page: the page writes them itself.
 CHOSEN = ("data", "background", "condition_column", "target", "background_condition", "subject_column", "method")
 OF_THE_PAGE = ("demo", "session", "port", "browser", "quiet")
@@ -66,22 +62,16 @@ def _new_rows(options: dict[str, Any], steps: list[Any]) -> Scan:
     rule = next((step.missing for step in steps if isinstance(step, Preparation)), "error")
     reading = reading_of(options) | {"missing": rule if rule in ("error", "drop-rows") else "keep"}
     names, width = list(map(str, getattr(steps[0], "feature_names_in_", []))), int(steps[0].n_features_in_)
-    if reading["id_column"] is None:
-        with collected_warnings():
-            reading["id_column"] = column_of_ids(standout.scan(options["data"], **reading))
-    try:
+    with collected_warnings():
+        found = standout.scan(options["data"], **reading)
+    reading["id_column"] = column_of_ids(found)
+    if found.columns is not None and names:
+        lacking = [name for name in names if name not in found.known_columns]
+        refuse((lacking, f"{options['data']!r} lacks {listed('column', lacking)} of the fit."))
         # Further columns may be anything, even text.
-        known = standout.scan(options["data"], **reading | ({"columns": names} if names else {}))
-    except InvalidValueError as error:
-        if error.parameter != "columns":
-            raise
-        # The file has no names of columns, or lacks some.
-        known = standout.scan(options["data"], **reading)
-        lacking = [name for name in names if name not in known.known_columns]
-        if known.columns is not None and lacking:
-            raise click.UsageError(f"{options['data']!r} lacks {listed('column', lacking)} of the fit.") from None
-    if known.width != width:
-        raise click.UsageError(f"{options['data']!r} has {known.width} columns, but the fit had {width}.")
+        reading["columns"] = names
+    known = standout.scan(options["data"], **reading)
+    refuse((known.width != width, f"{options['data']!r} has {known.width} columns, but the fit had {width}."))
     return known
 
 
@@ -107,8 +97,7 @@ def describe(options: dict[str, Any]) -> None:
     display.say(f"parameters:  {', '.join(f'{name}={value!r}' for name, value in parameters.items())}")
     display.say(f"state:       {described(last) if hasattr(last, 'n_components_') else 'not fitted'}")
     if len(names):
-        more = f", and {len(names) - MOST_COLUMNS} more" if len(names) > MOST_COLUMNS else ""
-        display.say(f"columns:     {', '.join(shortened(str(name)) for name in names[:MOST_COLUMNS])}{more}")
+        display.say(f"columns:     {listed('', map(shortened, names)).strip()}")
     display.cautions(said)
 
 
@@ -158,14 +147,14 @@ def screen_file(options: dict[str, Any]) -> None:
         with collected_warnings() as said:
             found = screen(source, labels, control=options["control"], groups=source.subjects, random_state=seed)
         display.stage("writing the table")
+        table = found.table.reset_index()
         if final.suffix.lower() in (".html", ".htm"):
-            title = f"{column} against {options['control']}"
-            values = {"found": found, "rows": found.table.reset_index().to_dict("records"), "css": static("page.css")}
-            page = render("screen.html.j2", title=title, **values, picture=_screen_picture(found))
+            values = {"found": found, "rows": table.to_dict("records"), "css": static("page.css")}
+            title, picture = f"{column} against {options['control']}", _screen_picture(found)
+            page = render("screen.html.j2", title=title, picture=picture, **values)
             write_whole(final, page.encode(), replace=options["overwrite"])
         else:
-            columns = {"label": np.array([str(name) for name in found.table.index], dtype=object)}
-            columns |= {name: found.table[name].to_numpy() for name in found.table.columns}
+            columns = {name: table[name].to_numpy() for name in table}
             write_csv(final, columns, spreadsheet=options["spreadsheet"])
     for line in str(found).splitlines():
         display.say(line)
@@ -174,17 +163,14 @@ def screen_file(options: dict[str, Any]) -> None:
 
 
 def _screen_picture(found: Any) -> str:
-    """Return the picture as base64 text."""
     require_extra("matplotlib", "plots", "the page")
     from matplotlib import pyplot
 
     from standout.screening import plot_screen
 
-    stream = BytesIO()
     figure = plot_screen(found).figure
-    figure.savefig(stream, dpi=130, format="png")
     pyplot.close(figure)
-    return b64encode(stream.getvalue()).decode()
+    return b64encode(png(figure, dpi=130)).decode()
 
 
 # --- explore ----------------------------------------------------------------------------------------------------------

@@ -77,11 +77,13 @@ def refuse(*cases: tuple[object, str]) -> None:
 
 
 class option(click.Option):  # noqa: N801
-    """An option of a section of the help; its default is shown, if it has one."""
+    """An option of a section of the help. It is a flag without a placeholder or a type; other defaults are shown."""
 
     def __init__(self, section: str, names: str, help: str, metavar: str | None = None, **settings: Any) -> None:
-        shown = {"show_default": "default" in settings, **settings}
-        super().__init__(names.split(), help=help, metavar=metavar, **shown)
+        flag = metavar is None and "type" not in settings
+        words = f"{help} Repeatable." if settings.get("multiple") else help
+        shown = {"is_flag": flag or None, "show_default": "default" in settings and not flag, **settings}
+        super().__init__(names.split(), help=words, metavar=metavar, **shown)
         self.section = section
 
 
@@ -118,27 +120,30 @@ file_options = (
     option(FILES, "--decimal", "Decimal sign of a text file.", "SIGN", default="."),
     option(FILES, "--encoding", "Encoding of a text file, such as latin-1.", "NAME"),
     option(COLUMNS, "--id-column", "Column that names the rows. By default, text of unique values.", "NAME"),
-    option(COLUMNS, "--columns", "Columns to use, or patterns as 'gene_*'. Repeatable.", "NAME", multiple=True),
-    option(COLUMNS, "--exclude", "Columns to leave out, or patterns. Repeatable.", "NAME", multiple=True),
-    option(COLUMNS, "--where", "Rows to use: with this value in this column. Repeatable.", "NAME=VALUE", type=pair,
-           multiple=True),
+    option(COLUMNS, "--columns", "Columns to use, or patterns as 'gene_*'.", "NAME", multiple=True),
+    option(COLUMNS, "--exclude", "Columns to leave out, or patterns.", "NAME", multiple=True),
+    option(COLUMNS, "--where", "Rows to use: with this value in this column.", "NAME=VALUE", type=pair, multiple=True),
 )  # fmt: skip
 condition_options = (
-    option(FILES, "-b --background", "A background: a file, a folder, or a pattern in quotes. Repeatable.", "FILES",
-           multiple=True),
+    option(FILES, "-b --background", "A background: a file, a folder, or a pattern in quotes.", "FILES", multiple=True),
     option(FILES, "--condition-column", "Column that tells target and backgrounds apart, in one file.", "NAME"),
-    option(FILES, "--target", "Condition that is the target. Repeatable.", "CONDITION", multiple=True),
-    option(FILES, "--background-condition", "Condition that is a background; all others if none is named. Repeatable.",
-           "CONDITION", multiple=True),
+    option(FILES, "--target", "Condition that is the target.", "CONDITION", multiple=True),
+    option(FILES, "--background-condition", "Condition that is a background; if none, all others.", "CONDITION",
+           multiple=True),
 )  # fmt: skip
 value_options = (
     option(COLUMNS, "--label-column", "Column for the colours and the clustering error, never for the fit.", "NAME"),
-    option(ROWS, "--log1p", "Use log(1 + x) of every value, as is usual for counts.", is_flag=True),
+    option(ROWS, "--log1p", "Use log(1 + x) of every value, as is usual for counts."),
     option(ROWS, "--missing", "What to do about missing values.", type=click.Choice(MISSING), default="error"),
-    option(ROWS, "--strict", "Refuse columns that are not numbers, or constant, instead of leaving them out.",
-           is_flag=True),
+    option(ROWS, "--strict", "Refuse columns that are not numbers, or constant, instead of leaving them out."),
     option(ROWS, "--in-memory/--stream", "Read all rows at once, or in parts as often as needed. If neither is given, "
-           "the size of the data decides.", default=None, show_default=False),
+           "the size of the data decides.", default=None),
+)  # fmt: skip
+kinds_of_data = (
+    option(FILES, "--from-sums", "TARGET and backgrounds are private sums of standout release."),
+    option(FILES, "--cube", "TARGET is an image of rows x columns x bands (.hdr, .mat, .npy)."),
+    option(FILES, "--noise", "Noise of a cube: differences of neighbours, or a dark image.", "differences|FILE",
+           default="differences"),
 )  # fmt: skip
 data_options = (*condition_options, *file_options, *value_options)
 subject_options = (
@@ -149,9 +154,9 @@ subject_options = (
     option(COLUMNS, "--blocks", "For rows in the order of time: number of neighbouring rows that are held out and "
            "permuted together.", "N", type=click.IntRange(1)),
     option(COLUMNS, "--adjust", "Column, such as age or batch, whose linear effect is removed from each dataset. "
-           "Words are categories. Repeatable.", "NAME", multiple=True),
+           "Words are categories.", "NAME", multiple=True),
     option(COLUMNS, "--weight-column", "Column with the weight of each row.", "NAME"),
-    option(COLUMNS, "--within", "Subtract the mean of each subject, to look within subjects.", is_flag=True),
+    option(COLUMNS, "--within", "Subtract the mean of each subject, to look within subjects."),
 )  # fmt: skip
 method_option = option(METHOD, "--method", "What to fit.", type=click.Choice(tuple(COMMAND_METHODS)), default="dpca")
 parameter_options = (
@@ -159,29 +164,23 @@ parameter_options = (
     option(KERNEL, "--bandwidth", "Width of the Gaussian kernel (makes --kernel gaussian).", "NUMBER", type=float),
 )
 test_options = (
-    option(TEST, "--test/--no-test", "Test by permutation which components are real.", default=True,
-           show_default=False),
+    option(TEST, "--test/--no-test", "Test by permutation which components are real.", default=True),
     option(TEST, "--n-draws", "Number of permutations.", "N", type=click.IntRange(19), default=199),
 )  # fmt: skip
 report_options = (
     option(REPORT, "--title", "Title of the report.", "TEXT"),
     option(REPORT, "--target-name", "Name of the target in the report, if not that of its file or condition.", "NAME"),
-    option(REPORT, "--background-name", "Name of a background, one for each. Repeatable.", "NAME", multiple=True),
+    option(REPORT, "--background-name", "Name of a background, one for each.", "NAME", multiple=True),
 )
-image_option = option(
-    REPORT, "--image-shape", "Height and width of images whose pixels are the columns.", "HEIGHTxWIDTH", type=sides
-)
-quiet_option = option(OUTPUT, "-q --quiet", "Print nothing unless something goes wrong.", is_flag=True)
-writing_options = (option(OUTPUT, "--overwrite", "Replace an earlier result.", is_flag=True), quiet_option)
-spreadsheet_option = option(
-    OUTPUT, "--spreadsheet", "Put ' before ids and names that a spreadsheet would read as formulas.", is_flag=True
-)
+image_option = option(REPORT, "--image-shape", "Size of images whose pixels are columns.", "HEIGHTxWIDTH", type=sides)
+quiet_option = option(OUTPUT, "-q --quiet", "Print nothing unless something goes wrong.")
+writing_options = (option(OUTPUT, "--overwrite", "Replace an earlier result."), quiet_option)
+spreadsheet_option = option(OUTPUT, "--spreadsheet", "Put ' before words that a spreadsheet would read as formulas.")
 page_options = (
-    option(PAGE, "--demo", "Explore digits over photographs, without files.", is_flag=True),
+    option(PAGE, "--demo", "Explore digits over photographs, without files."),
     option(PAGE, "--session", "Begin with the steps of a session that was saved on the page.", "FILE"),
     option(PAGE, "--port", "Port of the page; 0 is a free one.", "N", type=click.IntRange(0, 65535), default=0),
-    option(PAGE, "--browser/--no-browser", "Open the browser, or only print the address.", default=True,
-           show_default=False),
+    option(PAGE, "--browser/--no-browser", "Open the browser, or only print the address.", default=True),
 )  # fmt: skip
 budget_options = (
     option(BUDGET, "--ranges", "CSV file with the columns column, low, high: the values that each column can have by "
@@ -189,8 +188,7 @@ budget_options = (
     option(BUDGET, "--whiten-by", "Private sums of a background, whose bounds are used: ROWS, the target, can then be "
            "far fewer. A pattern in quotes adds up places.", "FILES"),
     option(BUDGET, "--epsilon", "Privacy: smaller protects more.", "NUMBER", type=float, required=True),
-    option(BUDGET, "--delta", "Privacy: far below one over the number of rows, such as 1e-6.", "NUMBER", type=float,
-           required=True),
+    option(BUDGET, "--delta", "Privacy: far below 1 / rows, such as 1e-6.", "NUMBER", type=float, required=True),
     option(BUDGET, "--person-column", "Column with the person of each row: protects persons, not rows alone.", "NAME"),
     option(BUDGET, "--max-rows", "Most rows of one person; further ones are left out.", "N", type=int, default=1),
     option(BUDGET, "--radius", "Rows longer than this are shortened, in half ranges. Default: a quarter of the root "

@@ -109,7 +109,7 @@ def fit_sums(options: dict[str, Any]) -> None:
             model = type(estimator).from_moments(sums[0], sums[1:] or None, **estimator.get_params())
         names = list(sums[0].columns or [f"x{place}" for place in range(sums[0].n_features)])
         found = _found(model, sums, names, files, options)
-        found["cautions"] = [{"kind": "note", "weight": 0, "text": phrased(one), "advice": ""} for one in said]
+        found["cautions"] = [{"kind": "note", "text": phrased(one), "advice": ""} for one in said]
         display.stage("writing the report")
         with folder_as_a_whole(final, overwrite=options["overwrite"]) as draft:
             write_columns(draft / "columns.csv", model, names, options["spreadsheet"])
@@ -118,8 +118,10 @@ def fit_sums(options: dict[str, Any]) -> None:
             (draft / MARK).write_text(json.dumps(found, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
     display.say(found["headline"])
     display.say()
-    keys = [(one["component"], number(one["eigenvalue"]), percent(one["noise"])) for one in found["components"]]
-    rows = [[*map(str, key), leading_columns(one)] for key, one in zip(keys, found["components"], strict=True)]
+    rows = [
+        [str(one["component"]), number(one["eigenvalue"]), percent(one["noise"]), leading_columns(one)]
+        for one in found["components"]
+    ]
     display.table(["component", "value", "noise", "columns that follow it"], rows)
     display.say()
     for one in found["datasets"]:

@@ -27,7 +27,8 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 
 from standout._messages import InvalidValueError, MissingFileError, listed, require_extra, shown
-from standout.explorer._engine import SLIDERS, Engine, State, changed, checked, inside, read_session, write_session
+from standout.estimators._scores import CHOSEN
+from standout.explorer._engine import Engine, State, changed, checked, inside, read_session, write_session
 from standout.explorer._page import Page
 from standout.explorer._table import DATASET, Table
 from standout.report._words import static
@@ -137,7 +138,7 @@ def begun(
     """Return the first state of a page: nothing chosen, conditions that are named, or the first of several datasets."""
     given = parameters or {}
     settings: dict[str, Any] = {name: given[name] for name in ("scale", "center") if name in given}
-    wanted, value = given.get("n_components"), given.get(SLIDERS.get(method, ""))
+    wanted, value = given.get("n_components"), given.get(CHOSEN.get(method, ""))
     settings["n_components"] = min(wanted if isinstance(wanted, int) else 2, table.source.width or 1)
     settings["value"] = value if isinstance(value, int | float) else None
     known = by if by in table.words else next(iter(table.words), "")
@@ -146,14 +147,13 @@ def begun(
         target = [str(table.words[DATASET][0])]
     if not target:
         return state
-    present = set(table.words[known].tolist()) if table.words else set()
+    present = sorted(set(table.words[known].tolist())) if table.words else []
     unknown = [name for name in [*target, *(others or [])] if name not in present]
     if unknown:
-        advice = f"Choose among {listed('value', sorted(present))}."
+        advice = f"Choose among {listed('value', present)}."
         raise InvalidValueError(f"{unknown[0]!r} is not in column {known!r}", advice=advice)
-    state = changed(state, {"do": "role", "values": target, "role": "target"}, table)
     rest = {"do": "role", "values": others, "role": "background"} if others else {"do": "rest"}
-    return changed(state, rest, table)
+    return changed(changed(state, {"do": "role", "values": target, "role": "target"}, table), rest, table)
 
 
 def serve(

@@ -21,6 +21,7 @@ from standout._messages import InvalidValueError, choices, collected_warnings
 from standout._options import METHODS, OPTIONS, check_parameters, options_for
 from standout._xp import take, to_host
 from standout.estimators import ESTIMATORS, DiscriminativePCA
+from standout.estimators._scores import CHOSEN
 from standout.explorer._table import Table
 from standout.selection import make_data
 from standout.selection._data import column_means, column_variances
@@ -31,8 +32,6 @@ from standout.sources._base import Chosen
 Numbers = npt.NDArray[np.intp]
 NEITHER, TARGET, BACKGROUND = range(3)
 ROLES = ("neither", "target", "background")
-# The parameter of each method's slider.
-SLIDERS = {"dpca": "shrinkage", "cpca": "alpha", "kdpca": "epsilon", "kcpca": "alpha"}
 # More conditions than this in the background are one dataset.
 MOST_BACKGROUNDS = 20
 # Number of cached answers, rows in the sample of a file, and the most columns for which a slider solves the folds.
@@ -130,7 +129,7 @@ def checked(state: State, table: Table) -> State:
 def _parameters(state: State) -> dict[str, Any]:
     given: dict[str, Any] = {"center": state.center, "n_components": state.n_components}
     if state.value is not None:
-        given[SLIDERS[state.method]] = state.value
+        given[CHOSEN[state.method]] = state.value
     if state.method in OPTIONS["scale"].methods:
         given["scale"] = state.scale
     return given
@@ -313,7 +312,7 @@ class Engine:
 
         If folds cannot be solved fast enough, there is no ratio, and scores are in-sample.
         """
-        answer, name = self.answer(replace(state, value=None)), SLIDERS[state.method]
+        answer, name = self.answer(replace(state, value=None)), CHOSEN[state.method]
         check_parameters(state.method, {name: value})
         if len(answer.parts) < 2 or state.method not in ("dpca", "cpca"):
             raise InvalidValueError("there is nothing to slide", advice="Release the slider.")
@@ -373,7 +372,7 @@ def _called(names: Any, otherwise: str) -> str:
 
 
 def inside(points: Float, polygon: Sequence[Sequence[float]]) -> npt.NDArray[np.bool_]:
-    """Which points are inside this lasso: does a ray to the right cross an odd number of its edges?
+    """Which points are inside this lasso?
 
     Examples
     --------
@@ -382,14 +381,9 @@ def inside(points: Float, polygon: Sequence[Sequence[float]]) -> npt.NDArray[np.
     >>> inside(np.array([[0.5, 0.5], [2.0, 0.5]]), [(0, 0), (1, 0), (1, 1), (0, 1)])
     array([ True, False])
     """
+    from matplotlib.path import Path
+
     corners = np.asarray(polygon, dtype=np.float64)
     if corners.ndim != 2 or corners.shape[1] != 2 or len(corners) < 3 or not np.isfinite(corners).all():
         raise InvalidValueError("a lasso needs at least 3 corners", advice="Draw it around some points.")
-    x, y = points[:, 0], points[:, 1]
-    crossed = np.zeros(len(points), dtype=bool)
-    for (x1, y1), (x2, y2) in zip(corners, np.roll(corners, -1, axis=0), strict=True):
-        if y1 == y2:
-            continue
-        between = (y1 > y) != (y2 > y)
-        crossed[between] ^= x[between] < x1 + (y[between] - y1) * ((x2 - x1) / (y2 - y1))
-    return crossed
+    return Path(corners).contains_points(points)

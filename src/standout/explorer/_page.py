@@ -18,8 +18,9 @@ import numpy as np
 
 from standout._messages import InvalidValueError
 from standout._options import OPTION_NAMES
+from standout.estimators._scores import CHOSEN
 from standout.explorer import _engine
-from standout.explorer._engine import BACKGROUND, NEITHER, ROLES, SLIDERS, TARGET, Answer, Engine, State
+from standout.explorer._engine import BACKGROUND, NEITHER, ROLES, TARGET, Answer, Engine, State
 from standout.explorer._table import DATASET
 from standout.report import findings, open_fit, page
 from standout.report._drawn import read_labels, rounded
@@ -131,7 +132,7 @@ class Page:
 
     def _answered(self, answer: Answer) -> dict[str, Any]:
         """Return the numbers of the answer: the ratio only if it is held out."""
-        model, slider = answer.model, SLIDERS[self.state.method]
+        model, slider = answer.model, CHOSEN[self.state.method]
         path = getattr(self._auto(answer).model, "path_", None) if len(answer.parts) > 1 else None
         values = [] if path is None or path.reason else [float(f"{one:.4g}") for one in path.values.tolist()]
         now = getattr(model, f"{slider}_", None) if answer.parts else None
@@ -314,35 +315,22 @@ def _sides(engine: Engine, state: State) -> list[tuple[str, list[str]]] | None:
 
 def python(engine: Engine, state: State) -> str:
     """Return the question as Python code: conditions of files, or the dataset of each row by number."""
-    parts, origin, sides = engine.parts(state), engine.table.origin, _sides(engine, state)
+    parts = engine.parts(state)
     if len(parts) < 2 or not len(parts[0].numbers):
         return "# Choose a target and a background first."
     marks = np.zeros(engine.table.n_rows, dtype=np.uint8)
     for k, part in enumerate(parts, 1):
         marks[part.numbers] = k
-    model, reading = engine.estimator(state), _arguments(origin.reading)
     template = (resources.files("standout.explorer") / "static" / "python.j2").read_text(encoding="utf-8")
-    made: str = (
-        environment(html=False)
-        .from_string(template)
-        .render(
-            sides=[
-                f"{path!r}{_arguments({'where': {state.by: own}} if own else {})}{reading}" for path, own in sides or []
-            ],
-            preparing=_arguments(origin.preparing),
-            rows=f"standout.read_table({list(origin.paths)!r}{reading}).rows" if origin.paths else "...  # all rows",
-            packed=base64.b64encode(zlib.compress(marks.tobytes(), 9)).decode(),
-            n_parts=len(parts),
-            subjects=None if state.subjects is None else ascii(state.subjects),
-            name=type(model).__name__,
-            parameters=", ".join(f"{name}={words}" for name, words in written(model)["given"].items()),
-        )
-    )
-    return made
-
-
-def _arguments(given: Mapping[str, Any]) -> str:
-    return "".join(f", {name}={value!r}" for name, value in given.items())
+    facts: dict[str, Any] = {
+        "sides": _sides(engine, state),
+        "by": state.by,
+        "subjects": state.subjects,
+        "origin": engine.table.origin,
+    }
+    facts |= {"packed": base64.b64encode(zlib.compress(marks.tobytes(), 9)).decode(), "n_parts": len(parts)}
+    made = environment(html=False).from_string(template).render(facts, model=written(engine.estimator(state)))
+    return str(made)
 
 
 def command(engine: Engine, state: State) -> str:

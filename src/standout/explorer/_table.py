@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from standout._arrays import Rows, dense, is_sparse, stacked
+from standout._arrays import Rows
 from standout._messages import InvalidValueError
 from standout.io import scan
 from standout.io._files import as_words
-from standout.sources import InMemory, Source, Words, as_backgrounds, keys_of, open_datasets
+from standout.sources import Source, Words, as_backgrounds, keys_of, open_datasets
 from standout.sources._form import is_missing
 from standout.sources._open import frame_column, frame_columns
 
@@ -121,7 +121,10 @@ class Table:
         cls, sources: Sequence[Source], names: Sequence[str], *, words: Mapping[str, Words], **known: Any
     ) -> Table:
         """Stack datasets; several are told apart by a column with their names."""
-        whole, every, label = stacked_source(sources), dict(words), known.pop("label_name", None)
+        whole = sources[0] if len(sources) == 1 else Stacked(sources)
+        if all(source.rows is not None for source in sources):
+            whole = whole.loaded()
+        every, label = dict(words), known.pop("label_name", None)
         if len(sources) > 1:
             repeated = np.repeat(np.array(names, dtype=object), [source.count_rows() for source in sources])
             every = {DATASET: repeated, **every}
@@ -138,27 +141,13 @@ class Stacked(Source):
     """Several datasets as one, read in batches."""
 
     def __init__(self, parts: Sequence[Source]) -> None:
-        self.parts, first = list(parts), parts[0]
+        self.name, self.parts, first = "the table", list(parts), parts[0]
         self.columns, self.keys, self.width, self.place = first.columns, first.keys, first.width, first.place
         self.n_rows = sum(part.count_rows() for part in parts)
         self.ids, self.labels = _joined(parts, "ids"), _joined(parts, "labels")
 
     def _read(self) -> Iterator[Rows]:
         return (batch.rows for part in self.parts for batch in part.batches())
-
-
-def stacked_source(parts: Sequence[Source]) -> Source:
-    """Return datasets as one: in memory if all parts are, otherwise in batches."""
-    if len(parts) == 1:
-        return parts[0]
-    if any(part.rows is None for part in parts):
-        return Stacked(parts)
-    rows: list[Rows] = [part.rows for part in parts]
-    if not all(map(is_sparse, rows)):
-        rows = [dense(part) for part in rows]
-    whole = InMemory(stacked(rows), "the table", parts[0].keys)
-    whole.ids, whole.labels = _joined(parts, "ids"), _joined(parts, "labels")
-    return whole
 
 
 def _checked(words: Words, n_rows: int, name: str) -> Words:

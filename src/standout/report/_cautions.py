@@ -1,4 +1,4 @@
-"""Cautions about the data and the fit, each with a weight, a text and complete advice."""
+"""Cautions about the data and the fit, each with a text and complete advice."""
 
 from __future__ import annotations
 
@@ -36,30 +36,17 @@ PARAMETER = re.compile(r"`(\w+)`")
 LOCAL_PATH = re.compile(r"'(?:/|~|[A-Za-z]:[\\/]|\\\\)[^']*[\\/]([^'\\/]+)'")
 
 
-# The heaviest caution comes first.
-WEIGHTS = {
-    "dependent rows": 95,
-    "no held-out ratio": 90,
-    "near PCA": 85,
-    "few rows": 80,
-    "ids": 78,
-    "means": 75,
-    "note": 70,
-    "PCA is better": 65,
-    "shared subjects": 64,
-    "placeholder": 62,
-    "units": 60,
-    "constant in the background": 55,
-    "equal columns": 50,
-    "few background rows": 45,
-    "codes": 40,
-    "constant": 30,
-}
+# The kinds of cautions, the most important first.
+KINDS = (
+    *("dependent rows", "no held-out ratio", "near PCA", "few rows", "ids", "means", "note", "PCA is better"),
+    *("shared subjects", "placeholder", "units", "constant in the background", "equal columns"),
+    *("few background rows", "codes", "constant"),
+)
 Caution = dict[str, Any]
 
 
 def worded(cautions: Iterable[Caution], names: Any = None) -> list[Caution]:
-    """Return cautions with weight, text and advice, the heaviest first.
+    """Return cautions with kind, text and advice, the most important first.
 
     Parameters
     ----------
@@ -74,9 +61,9 @@ def worded(cautions: Iterable[Caution], names: Any = None) -> list[Caution]:
         text, advice = (CautionWarning(" ".join(part.split()).removesuffix(".")).phrased(names) for part in said)
         # Pages may be sent to others, so they have names of files without folders.
         text, advice = (PARAMETER.sub(r"\1", LOCAL_PATH.sub(r"'\1'", part)) for part in (text, advice))
-        record = {"kind": one["kind"], "weight": WEIGHTS[one["kind"]], "text": f"{text[0].upper()}{text[1:]}"}
-        told.append({**record, "advice": advice if said[1].strip() else ""})
-    return sorted(told, key=lambda caution: -caution["weight"])
+        advice = advice if said[1].strip() else ""
+        told.append({"kind": one["kind"], "text": f"{text[0].upper()}{text[1:]}", "advice": advice})
+    return sorted(told, key=lambda caution: KINDS.index(caution["kind"]))
 
 
 def of_the_fit(fit: Fit, found: dict[str, Any]) -> Iterator[Caution]:

@@ -17,6 +17,7 @@ from sklearn.pipeline import Pipeline
 from standout._arrays import Float, Rows, dense, stacked
 from standout._messages import CautionWarning, InvalidTypeError
 from standout._xp import like, take, to_host
+from standout.estimators import DiscriminativePCA
 from standout.sources import Batch, InMemory, Mapped, Source
 
 # Most components whose scores are drawn, and most labels with a separate colour.
@@ -169,10 +170,8 @@ class Fit:
     steps: list[Any]
 
     def __post_init__(self) -> None:
-        from standout.estimators import DiscriminativePCA
-
         model, self.compared, self.pca = self.model, len(self.datasets) > 1, None
-        self.held_out = self.compared and bool(getattr(model, "n_folds_", 0))
+        self.held_out = self.compared and model.n_folds_ > 0
         self.robust = hasattr(model, "row_weights_")
         if self.held_out:
             model._check_rows(self.datasets)
@@ -220,12 +219,12 @@ class Fit:
             ids = self.ids if place == 0 else self.datasets[place].ids
             low, middle, high = np.quantile(dense(self.samples[place].rows), [0.25, 0.5, 0.75], axis=0)
             spread = (high - low) / 1.349
-            for number in numbers.tolist():
-                far = np.abs(dense(self.datasets[place].take(np.array([number])))[0] - middle)
-                sizes = np.divide(far, spread, out=np.zeros_like(spread), where=spread > 0.0)
-                order = np.argsort(-sizes, kind="stable")[:MOST_NAMED].tolist()
+            far = np.abs(to_host(dense(self.datasets[place].take(numbers))) - middle)
+            sizes = np.divide(far, spread, out=np.zeros_like(far), where=spread > 0.0)
+            for number, size in zip(numbers.tolist(), sizes, strict=True):
+                order = np.argsort(-size, kind="stable")[:MOST_NAMED].tolist()
                 row = {"dataset": name, "row": number, "id": None if ids is None else str(ids[number])}
-                columns = [self.columns[k] for k in order if sizes[k] > FAR]
+                columns = [self.columns[k] for k in order if size[k] > FAR]
                 found.append({**row, "weight": float(weights[number]), "columns": columns})
         return sorted(found, key=lambda row: row["weight"])[:MOST_LISTED]
 
@@ -310,8 +309,6 @@ def picture(model: Any, datasets: Sequence[Source], samples: Sequence[Sample], l
         else:
             model._keep_columns(None, None, like_model.n_features_in_)
             model._keep_linear(model._fit_data(data, like_model._folds if like_model.n_folds_ else None, ""), data)
-    pairs = enumerate(zip(datasets, samples, strict=True))
-    return [
-        scores_of(model, model.n_folds_ > 0, like(one.rows, model.components_), one.numbers, place, source.covariates)
-        for place, (source, one) in pairs
-    ]
+    covariates = [source.covariates for source in datasets]
+    facts = [(like(one.rows, model.components_), one.numbers, place) for place, one in enumerate(samples)]
+    return [scores_of(model, model.n_folds_ > 0, *own, beside) for own, beside in zip(facts, covariates, strict=True)]

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import shlex
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.utils._pprint import _changed_params
 
 from standout import __version__
 from standout._arrays import dense
 from standout._messages import CautionWarning
+from standout._options import KERNELIZED, METHODS
 from standout._xp import take, to_host
+from standout.estimators._scores import CHOSEN
 from standout.metrics import clustering_error
 from standout.report import _cautions as cautions
 from standout.report._drawn import MOST_COMPONENTS, Fit, rounded
@@ -25,7 +27,6 @@ IMAGES_AT_END, MOST_PIXELS = 6, 20_000
 MOST_COLUMNS = 30
 # Differences of means below this many standard deviations are not reported, however significant they are.
 SIZE, LEVEL = 0.2, 0.05
-PARAMETERS = ("shrinkage", "alpha", "epsilon")
 
 
 def findings(
@@ -99,9 +100,8 @@ def _facts(fit: Fit, test: Any, boot: Any) -> dict[str, Any]:
     """Return the numbers of the fit."""
     model, names = fit.model, [source.name.removeprefix("the ") for source in fit.datasets]
     names = ["background" if name == "background 1" and len(names) == 2 else name for name in names]
-    weights, kernel = getattr(model, "background_weights_", None), getattr(model, "kernel", None)
-    kind = "" if not fit.compared else "contrastive " if hasattr(model, "alpha_") else "discriminative "
-    used = getattr(model, "columns_", None)
+    weights, kernel, used = model.background_weights_, getattr(model, "kernel", None), getattr(model, "columns_", None)
+    method = METHODS[model.method] if fit.compared else "kernel PCA" if model.method in KERNELIZED else "PCA"
     if test is not None:
         counts = {"n_significant": int(test.n_components), "n_permutations": int(max(test.n_draws, default=0))}
         test = {"p_values": [value(p) for p in test.p_values], **counts, "level": test.level, "unit": str(test.unit)}
@@ -110,11 +110,11 @@ def _facts(fit: Fit, test: Any, boot: Any) -> dict[str, Any]:
         "title": "",
         "headline": "",
         "verdict": "",
-        "method": f"{'kernel ' if hasattr(model, 'kernel') else ''}{kind}PCA",
+        "method": method,
         "kernel": (kernel if isinstance(kernel, str) else "given") if hasattr(model, "kernel") else None,
         "held_out": fit.held_out,
         "center": str(getattr(model, "center", "own")),
-        "parameter": parameter_of(model),
+        "parameter": CHOSEN[model.method],
         "n_columns": int(model.n_features_in_),
         "n_columns_used": None if used is None else len(used),
         "n_components": int(model.n_components_),
@@ -124,7 +124,7 @@ def _facts(fit: Fit, test: Any, boot: Any) -> dict[str, Any]:
                 "role": "background" if place else "target",
                 "rows": source.count_rows(),
                 "subjects": None if source.subjects is None else len(np.unique(source.subjects)),
-                "weight": None if weights is None or not place else value(np.asarray(weights)[place - 1]),
+                "weight": value(weights[place - 1]) if place else None,
                 "outlying": len(model.outlying_rows_[place]) if fit.robust else None,
                 "drawn": len(fit.samples[place].numbers),
             }
@@ -155,15 +155,10 @@ def value(given: Any) -> float | None:
     return None if given is None or not np.isfinite(given) else float(given)
 
 
-def parameter_of(model: Any) -> str | None:
-    """Name the parameter that regularises a model."""
-    return next((name for name in PARAMETERS if hasattr(model, f"{name}_")), None)
-
-
 def path_of(model: Any) -> dict[str, Any] | None:
     """Return the path along which the regularisation was chosen."""
-    name, path = parameter_of(model), getattr(model, "path_", None)
-    if name is None or path is None:
+    name, path = CHOSEN[model.method], model.path_
+    if path is None:
         return None
     numbers = {key: rounded(getattr(path, key), 8) for key in ("values", "log_ratios", "errors")}
     places = {"best": int(path.best), "chosen": int(path.chosen), "value": value(getattr(model, f"{name}_"))}
@@ -173,11 +168,7 @@ def path_of(model: Any) -> dict[str, Any] | None:
 def written(step: Any) -> dict[str, Any]:
     """Return the class of a step of a pipeline, and its parameters that differ from the defaults as Python."""
     kind, given = type(step), {}
-    defaults = inspect.signature(kind.__init__).parameters
-    for name, one in step.get_params(deep=False).items():
-        default = defaults[name].default if name in defaults else one
-        if one is default or (type(one) is type(default) and np.ndim(one) == 0 and one == default):
-            continue
+    for name, one in _changed_params(step).items():
         one = one.item() if isinstance(one, np.generic) else one
         plain = isinstance(one, int | float | bool | None) or (isinstance(one, list | tuple) and len(one) <= 10)
         given[name] = json.dumps(one, ensure_ascii=False) if isinstance(one, str) else repr(one) if plain else "..."

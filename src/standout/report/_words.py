@@ -240,6 +240,11 @@ def figure(found: Mapping[str, Any]) -> bytes:
         one = found["components"][0] if view == "scores" else found["pca"]
         ratio = "" if one.get("ratio") is None else f": {number(one['ratio'])} times"
         ax.set_title(f"{title[0].upper()}{title[1:]}{ratio}")
+    return png(drawing)
+
+
+def png(drawing: Any, **settings: Any) -> bytes:
+    """Return a figure of matplotlib as a PNG picture."""
     file = io.BytesIO()
-    drawing.savefig(file, format="png")
+    drawing.savefig(file, format="png", **settings)
     return file.getvalue()
