@@ -15,7 +15,6 @@ from typing import Any, TypeAlias, TypeVar
 from uuid import uuid4
 
 import numpy as np
-import numpy.typing as npt
 
 from standout._messages import FileError, InvalidValueError, MissingFileError, require_extra, short, shown
 
@@ -249,23 +248,20 @@ def _as_table(columns: Mapping[str, Any], spreadsheet: bool) -> Any:
             _safe(name): array if array.dtype.kind in "biuf" else np.array(list(map(_safe, array.tolist())), object)
             for name, array in arrays.items()
         }
-    return pa.table({name: _as_arrow(array) for name, array in arrays.items()})
+    made = {}
+    for name, array in arrays.items():
+        try:
+            made[name] = pa.array(array)
+        except (pa.ArrowInvalid, pa.ArrowTypeError):
+            # Values of mixed types become text.
+            made[name] = pa.array(list(map(str, array.tolist())))
+    return pa.table(made)
 
 
 def _safe(value: Any) -> Any:
     """Put an apostrophe before text that a spreadsheet would read as a formula; it skips spaces before one."""
     formula = isinstance(value, str) and (value.startswith(FORMULAS) or value.lstrip().startswith(FORMULAS))
     return f"'{value}" if formula else value
-
-
-def _as_arrow(array: npt.NDArray[Any]) -> Any:
-    """Convert a column to Arrow; values of mixed types become text."""
-    import pyarrow as pa
-
-    try:
-        return pa.array(array)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
-        return pa.array(list(map(str, array.tolist())))
 
 
 # --- progress --------------------------------------------------------------------------------------------------------

@@ -41,14 +41,13 @@ class Commands(click.Group):
         return list(self.commands)
 
 
-@click.group(cls=Commands, context_settings=o.SETTINGS)
-@click.version_option(__version__, prog_name="standout", message="%(prog)s %(version)s")
-def app() -> None:
-    """What stands out in one dataset against others?
+HELP = """What stands out in one dataset against others?
 
-    Given a target and one or more backgrounds, finds the low-dimensional view in which the target varies and the
-    backgrounds do not. Try: standout demo
-    """
+Given a target and one or more backgrounds, finds the low-dimensional view in which the target varies and the
+backgrounds do not. Try: standout demo
+"""
+app = Commands("standout", help=HELP, context_settings=o.SETTINGS)
+click.version_option(__version__, prog_name="standout", message="%(prog)s %(version)s")(app)
 
 
 def argument(name: str, metavar: str, **settings: Any) -> click.Argument:

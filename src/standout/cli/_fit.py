@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 from copy import copy
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -174,8 +173,7 @@ def write_columns(path: Path, model: Any, names: list[str], spreadsheet: bool = 
 
 def render(template: str, **values: Any) -> str:
     """Fill a template of the commands."""
-    text = (resources.files("standout.cli") / "static" / template).read_text(encoding="utf-8")
-    return str(environment(html=True).from_string(text).render(version=standout.__version__, **values))
+    return str(environment(html=True).get_template(f"cli/{template}").render(version=standout.__version__, **values))
 
 
 # --- the result in the terminal ---------------------------------------------------------------------------------------

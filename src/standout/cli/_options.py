@@ -25,9 +25,10 @@ BUDGET, PAGE = "Bounds and budget", "The page"
 
 def value_of(one: Option) -> Callable[[Any], Any]:
     """Return the reader of a parameter of an estimator: words, a number, or numbers; ``none`` stands for None."""
+    words, metavar = words_of(one), metavar_of(one)
 
     def read(value: Any) -> Any:
-        if not isinstance(value, str) or value in words_of(one):
+        if not isinstance(value, str) or value in words:
             return None if value == "none" else value
         with suppress(ValueError, click.BadParameter):
             if one.name == "smooth":
@@ -36,7 +37,7 @@ def value_of(one: Option) -> Callable[[Any], Any]:
                 return [float(part) for part in value.split(",")]
             if one.number is not None:
                 return one.number(value)
-        raise click.BadParameter(f"{value!r} is none of these: {metavar_of(one).replace('|', ', ')}.")
+        raise click.BadParameter(f"{value!r} is none of these: {metavar.replace('|', ', ')}.")
 
     return read
 

@@ -19,7 +19,6 @@ import threading
 import webbrowser
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from importlib import resources
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -388,8 +387,7 @@ def _sentence(error: Exception) -> str:
 
 def page_html() -> tuple[bytes, str]:
     """Return the page, still without data, and a policy that allows only its own script."""
-    folder = resources.files("standout.explorer") / "static"
-    page, css, js = ((folder / f"explore.{kind}").read_text(encoding="utf-8") for kind in ("html", "css", "js"))
+    page, css, js = (static(f"explorer/explore.{kind}") for kind in ("html", "css", "js"))
     made, script = page.replace("/* styles */", static("page.css") + css), static("charts.js") + js
     hashed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = (

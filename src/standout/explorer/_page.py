@@ -10,7 +10,6 @@ import threading
 import zlib
 from collections.abc import Mapping
 from dataclasses import replace
-from importlib import resources
 from shlex import quote
 from typing import Any
 
@@ -321,7 +320,6 @@ def python(engine: Engine, state: State) -> str:
     marks = np.zeros(engine.table.n_rows, dtype=np.uint8)
     for k, part in enumerate(parts, 1):
         marks[part.numbers] = k
-    template = (resources.files("standout.explorer") / "static" / "python.j2").read_text(encoding="utf-8")
     facts: dict[str, Any] = {
         "sides": _sides(engine, state),
         "by": state.by,
@@ -329,8 +327,8 @@ def python(engine: Engine, state: State) -> str:
         "origin": engine.table.origin,
     }
     facts |= {"packed": base64.b64encode(zlib.compress(marks.tobytes(), 9)).decode(), "n_parts": len(parts)}
-    made = environment(html=False).from_string(template).render(facts, model=written(engine.estimator(state)))
-    return str(made)
+    template = environment(html=False).get_template("explorer/python.j2")
+    return str(template.render(facts, model=written(engine.estimator(state))))
 
 
 def command(engine: Engine, state: State) -> str:

@@ -14,7 +14,7 @@ from standout._messages import InvalidValueError
 from standout.io import scan
 from standout.io._files import as_words
 from standout.sources import Source, Words, as_backgrounds, keys_of, open_datasets
-from standout.sources._form import is_missing
+from standout.sources._form import is_missing, per_row
 from standout.sources._open import frame_column, frame_columns
 
 # Maximum number of values of a column of conditions or subjects.
@@ -103,9 +103,9 @@ class Table:
                 words = {given: words[given], **words}
             elif given is not None:
                 rest = np.full(sum(source.count_rows() for source in sources[1:]), "", dtype=object)
-                words = {name: np.concatenate([_checked(as_words(given), n_rows, name), rest]), **words}
+                words = {name: np.concatenate([as_words(per_row(given, n_rows, "X", name)), rest]), **words}
         if ids is not None:
-            sources[0].ids = _checked(as_words(ids), n_rows, "ids")
+            sources[0].ids = as_words(per_row(ids, n_rows, "X", "ids"))
         return cls.stacked(sources, names, words=words, **known)
 
     @classmethod
@@ -148,12 +148,6 @@ class Stacked(Source):
 
     def _read(self) -> Iterator[Rows]:
         return (batch.rows for part in self.parts for batch in part.batches())
-
-
-def _checked(words: Words, n_rows: int, name: str) -> Words:
-    if len(words) != n_rows:
-        raise InvalidValueError(f"has {len(words)} entries, but X has {n_rows} rows", parameter=name)
-    return words
 
 
 def _joined(parts: Sequence[Source], role: str) -> Words | None:

@@ -49,11 +49,6 @@ def decimals(value: float | None, count: int = 2) -> str:
     return shown.lstrip("-") if not shown.strip("-0.") else shown.replace("-", MINUS)
 
 
-def whole(count: int) -> str:
-    """Write a whole number: 1,080."""
-    return f"{count:,}"
-
-
 def counted(count: int, noun: str) -> str:
     """Write a number of things: 1 row, 2 rows."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
@@ -109,8 +104,9 @@ def _marked(name: Any, most: int = 40) -> Any:
 
 
 def static(file: str) -> str:
-    """Read a file of the page: a template, the styles or the script."""
-    return (resources.files("standout.report") / "static" / file).read_text(encoding="utf-8")
+    """Read a file of a page: a template, styles or a script. Names begin with the package if it is not the report."""
+    package, _, name = file.rpartition("/")
+    return (resources.files(f"standout.{package or 'report'}") / "static" / name).read_text(encoding="utf-8")
 
 
 @cache
@@ -128,8 +124,8 @@ def environment(html: bool) -> Any:
     )
     made.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":"), "ensure_ascii": False}
     made.filters.update(
-        number=number, brief=brief, decimals=decimals, whole=whole, counted=counted, percent=percent, p_value=p_value,
-        p_equals=p_equals, joined=joined, shortened=shortened, name=_marked if html else shortened,
+        number=number, brief=brief, decimals=decimals, whole="{:,}".format, counted=counted, percent=percent,
+        p_value=p_value, p_equals=p_equals, joined=joined, shortened=shortened, name=_marked if html else shortened,
     )  # fmt: skip
     return made
 
