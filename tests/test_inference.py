@@ -100,7 +100,7 @@ def test_draws_by_inner_products_of_rows_have_the_values_of_their_scatters(given
     model = DiscriminativePCA(2, **options).fit(X, background=Y, **more)
     used = []
     by_products = Statistic.values_by_products
-    monkeypatch.setattr(Statistic, "values_by_products", lambda *words: used.append(1) or by_products(*words))
+    monkeypatch.setattr(Statistic, "values_by_products", lambda *given: used.append(1) or by_products(*given))
     test = permutation_test(model, X, background=Y, n_draws=19, **more)
     assert used
     # All values by LAPACK.
@@ -510,22 +510,32 @@ def test_a_row_far_off_does_not_move_the_middle(rng):
     np.testing.assert_allclose(middle_of(far[-8:]), middle_of(rows[-7:]), atol=0.3)
 
 
+def test_rows_that_thinning_leaves_out_are_not_among_the_means_of_the_units(rng):
+    # Five rows of the last subject stand for it, one in each thinning, and two are left out.
+    codes = [np.repeat(np.arange(7), [1, 1, 1, 1, 1, 1, 7]), np.arange(7, 14)]
+    plan = plan_subjects(codes, 100, 500, rng)
+    owners, rows = np.concatenate(plan.keys), rng.normal(size=(20, 3))
+    assert np.sum(owners < 0) == 2
+    means = Deck(plan, rows, owners, np.ones(20)).means()
+    np.testing.assert_array_equal(means[owners[owners >= 0]], rows[owners >= 0])
+
+
 def test_differences_of_middles_are_kept_as_far_as_chance_explains_them(rng):
     """Deals of rows that keep their difference are exact; centred wide rows had almost no p-values below .2."""
     # Rows of one distribution stay as they are, but for a common shift.
     rows = [rng.lognormal(size=(n, 90)) for n in (20, 35)]
-    deck = Deck(plan_rows([20, 35], 99, rng), np.concatenate(rows), np.arange(55))
+    deck = Deck(plan_rows([20, 35], 99, rng), np.concatenate(rows), np.arange(55), np.ones(55))
     np.testing.assert_allclose(np.ptp(centred(deck, own=True).rows - deck.rows, axis=0), 0.0, atol=1e-12)
     # A larger difference gets the length that chance has on average: 90 columns of variance 1 / 20 + 1 / 35.
     rows = [rng.normal(size=(20, 90)) + 5.0, rng.normal(size=(35, 90))]
-    deck = Deck(plan_rows([20, 35], 99, rng), np.concatenate(rows), np.arange(55))
+    deck = Deck(plan_rows([20, 35], 99, rng), np.concatenate(rows), np.arange(55), np.ones(55))
     left = centred(deck, own=True).rows
     step = left[:20].mean(axis=0) - left[20:].mean(axis=0)
     assert np.sum(step**2) == pytest.approx(90.0 * (1.0 / 20.0 + 1.0 / 35.0), rel=0.1)
     assert np.all(np.abs(step) < 1.0)
     # An outlying row does not make a large difference look like chance.
     rows[1][0] = 1e4
-    deck = Deck(plan_rows([20, 35], 99, rng), np.concatenate(rows), np.arange(55))
+    deck = Deck(plan_rows([20, 35], 99, rng), np.concatenate(rows), np.arange(55), np.ones(55))
     left = centred(deck, own=True).rows
     assert np.all(np.abs(np.median(left[:20], axis=0) - np.median(left[20:], axis=0)) < 2.0)
 

@@ -171,25 +171,19 @@ class _Refit:
     ----------
     deck : Deck
     problem : Problem
-    dimension : int
-        Number of columns of the data.
     linear : bool
         Whether components are directions in the columns of the data.
     """
 
     deck: Deck
     problem: Problem
-    dimension: int
     linear: bool
 
     @classmethod
     def of(cls, sources: list[Source], problem: Problem, rng: np.random.Generator, linear: bool = True) -> _Refit:
         """Read the data for draws."""
-        dimension = int(sources[0].width or 0)
-        wide = problem.smooth is None and dimension > sum(source.count_rows() for source in sources)
-        weights = [source.weights for source in sources]
-        deck = make_deck(sources, weights, problem, rng, spanned=wide, thinned=False)
-        return cls(deck, replace(problem, n_covariates=0), dimension, linear)
+        deck = make_deck(sources, [source.weights for source in sources], problem, rng, thinned=False)
+        return cls(deck, replace(problem, n_covariates=0), linear)
 
     def _moments(self, times: Float) -> list[ScatterMoments]:
         return [self.deck.moments(*hand) for hand in self.deck.drawn(times)]
@@ -209,7 +203,7 @@ class _Refit:
         """Return the components of a draw, in the coordinates of the deck."""
         span = self.deck.span
         if span is None or (self.problem.scale is None and self.problem.n_columns is None):
-            return solve(Sums(tuple(self._moments(times)), self.dimension), self.problem).vectors
+            return solve(Sums(tuple(self._moments(times)), self.deck.dimension), self.problem).vectors
         columns = replace(self.deck, rows=stacked(span.rows))
         sums = columns.wide_sums(columns.drawn(times), self.problem)
         return span.drop(solve(sums, self.problem).vectors)

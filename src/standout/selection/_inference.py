@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from itertools import chain, islice
-from operator import add
 from typing import Any
 
 import numpy as np
@@ -16,12 +14,11 @@ from sklearn.utils.validation import check_is_fitted, check_random_state
 from standout._arrays import Float, one_blas_thread
 from standout._messages import InvalidValueError, warn_user
 from standout._writing import progress_bar
-from standout._xp import column_norms, is_foreign, to_host
+from standout._xp import to_host
 from standout.moments import learn_weights
-from standout.problem import Problem, Sums, solve
+from standout.problem import Problem
 from standout.selection._leading import Statistic
-from standout.selection._resample import Deck, centred, make_deck
-from standout.selection._units import Numbers
+from standout.selection._resample import centred, make_deck
 from standout.sources import Mapped, Source, open_datasets, transformed
 
 # A test ends once this many draws reach the observed value. With several values of a path, their spread is estimated
@@ -292,19 +289,16 @@ def count_components(
     -------
     PermutationTest
     """
-    rng = np.random.default_rng([seed, 1])
-    dimension = int(sources[0].width or 0)
-    wide = problem.smooth is None and dimension > sum(source.count_rows() for source in sources)
+    learned = learned or [None] * len(sources)
     # Draws need all columns if they scale or choose columns.
-    anew = wide and (columns_chosen or problem.scale is not None or problem.n_columns is not None)
-    deck = make_deck(sources, learned or [None] * len(sources), problem, rng, spanned=wide and not anew)
+    spanned = not columns_chosen and problem.scale is None and problem.n_columns is None
+    deck = make_deck(sources, learned, problem, np.random.default_rng([seed, 1]), spanned=spanned)
     deck.plan.check(level)
     deck = centred(deck, problem.center == "own")
-    if deck.scatters is None and deck.weights is not None:
+    if deck.scatters is None and any(own is not None for own in learned):
         # Weights that each dataset learned from few rows fit these better than the rows of a deal.
         deck = replace(deck, weights=to_host(learn_weights(deck.rows)(deck.rows).weights))
-    statistic = Statistic(replace(problem, n_covariates=0), chosen, columns_chosen)
-    engine = Engine(deck, statistic, dimension, anew, (None,) * len(sources))
+    statistic = Statistic(deck, replace(problem, n_covariates=0), chosen, columns_chosen)
     size = deck.rows.shape[1]
     most = min(most, size, sources[0].count_rows() - 1)
     p_values: list[float] = []
@@ -316,7 +310,7 @@ def count_components(
             if number == FIRST_COMPONENTS:
                 n_draws = min(n_draws, int(np.ceil(2.0 / level - 1e-9)) - 1)
             with progress_bar(f"component {number + 1}", n_draws, shown=progress) as advance:
-                p_value, values = _component(engine, n_draws, level, [seed, 2, number], n_jobs, advance)
+                p_value, values = _component(statistic, n_draws, level, [seed, 2, number], n_jobs, advance)
             p_values.append(max(p_value, *p_values[-1:], 0.0))
             found.append(standardised(values).max(axis=1))
             if p_values[-1] > level:
@@ -324,7 +318,7 @@ def count_components(
                 break
             if number + 1 < most:
                 # The component is removed at the value of the path at which it stands out most.
-                engine = engine.without_leading(int(np.argmax(standardised(values)[0])))
+                statistic = statistic.without_leading(int(np.argmax(standardised(values)[0])))
     return PermutationTest(
         n_components=int(np.sum(np.array(p_values) <= level)),
         p_values=np.array(p_values),
@@ -333,87 +327,25 @@ def count_components(
         n_draws=tuple(len(values) - 1 for values in found),
         level=level,
         reason=reason,
-        unit=engine.deck.plan.kind,
+        unit=deck.plan.kind,
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Engine:
-    """The statistic of every deal.
-
-    Attributes
-    ----------
-    deck : Deck
-    statistic : Statistic
-    dimension : int
-        Number of columns of the data.
-    anew : bool
-        Whether the coordinates of wide rows are found anew in every deal.
-    held : tuple of array or None
-        Covariance of each dataset along the removed components. Deals do not change it.
-    """
-
-    deck: Deck
-    statistic: Statistic
-    dimension: int
-    anew: bool
-    held: tuple[Float | None, ...]
-
-    def values(self, at: Numbers) -> Float:
-        """Return the statistic of a deal: its mean over thinnings, at each value of a path."""
-        deck, statistic, every = self.deck, self.statistic, []
-        by_rows = not self.anew and deck.scatters is None and not is_foreign(deck.rows)
-        held = [0.0 if own is None else float(np.trace(own)) for own in self.held if by_rows]
-        for thinning in range(len(deck.plan.parts)):
-            hands = [deck.chosen(*hand) for hand in deck.hands(at, thinning)] if by_rows else []
-            if hands and statistic.suits_products([len(numbers) for numbers, _ in hands], deck.rows.shape[1]):
-                every.append(statistic.values_by_products(deck.products, hands, held, self.dimension))
-            else:
-                every.append(statistic.values_of(self._sums(at, thinning)))
-        return np.asarray(np.mean(every, axis=0))
-
-    def _sums(self, at: Numbers, *thinnings: int) -> Sums:
-        """Return the sums of a deal for some thinnings together."""
-        if self.anew:
-            return self.deck.wide_sums(self.deck.hands(at, thinnings[0]), self.statistic.problem)
-        parts = [self.deck.dealt(at, number) for number in thinnings]
-        found = [own[0] if len(own) == 1 else reduce(add, own) for own in zip(*parts, strict=True)]
-        for home, held in enumerate(self.held):
-            if held is not None:
-                found[home] = replace(found[home], scatter=found[home].scatter + found[home].total_weight * held)
-        return Sums(tuple(found), self.dimension)
-
-    def without_leading(self, place: int) -> Engine:
-        """Remove the leading component of the observed datasets from all rows, at one value of the path.
-
-        After the pattern ``B u`` is removed, the largest value is the next one. The variance of the backgrounds along
-        the pattern is kept, because it is part of the ridge.
-        """
-        sums = self._sums(np.arange(len(self.deck.plan.homes)), *range(len(self.deck.plan.parts)))
-        pattern = solve(sums, self.statistic.problems(sums)[place]).patterns[:, :1]
-        pattern = pattern / column_norms(pattern)
-        held = self.held
-        if not self.anew:
-            own = [part.variance(pattern) * pattern * pattern.T for part in sums.moments[1:]]
-            held = (None, *(now + (0.0 if old is None else old) for now, old in zip(own, held[1:], strict=True)))
-        return replace(self, deck=self.deck.without(pattern), held=held)
-
-
 def _component(
-    engine: Engine, n_draws: int, level: float, seed: list[int], n_jobs: int | None, advance: Any
+    statistic: Statistic, n_draws: int, level: float, seed: list[int], n_jobs: int | None, advance: Any
 ) -> tuple[float, Float]:
     """Return the p-value of the leading component, and the values of the data and of the draws."""
-    plan, every = engine.deck.plan, engine.deck.placed is None
+    plan, every = statistic.deck.plan, statistic.deck.placed is None
     n_draws = int(min(n_draws, plan.n_ways - 1)) if every else n_draws
     # Most draws that may reach the observed value in a significant test with all draws.
     allowed = int(np.floor(level * (n_draws + 1) + 1e-9)) - 1
-    values = [engine.values(np.arange(len(plan.homes)))]
+    values = [statistic.values(np.arange(len(plan.homes)))]
     reached = 0
     deals = plan.deals(np.random.default_rng(seed), n_draws, every=every)
     work, size = Parallel(n_jobs=n_jobs or 1, prefer="threads"), 2 * effective_n_jobs(n_jobs or 1)
     # A few at a time: the first ones may be enough, and joblib warns of results that are not used.
     batches = iter(lambda: list(islice(deals, size)), [])
-    for drawn in chain.from_iterable(work(delayed(engine.values)(at) for at in batch) for batch in batches):
+    for drawn in chain.from_iterable(work(delayed(statistic.values)(at) for at in batch) for batch in batches):
         values.append(drawn)
         advance(1)
         if len(values) > min(FIRST, n_draws) or len(drawn) == 1:

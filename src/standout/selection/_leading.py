@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from operator import add
 
 import numpy as np
 from scipy import linalg
 
 from standout._arrays import Float, product
-from standout._xp import cholesky, is_foreign, largest_eigenvalue, whiten
+from standout._xp import cholesky, column_norms, is_foreign, largest_eigenvalue, whiten
 from standout.moments import ScatterMoments, WeightSums
+from standout.pencil import Pencil
 from standout.problem import Problem, Sums, pencil_of, pose, solve
 from standout.selection._choose import ridge_unit
+from standout.selection._resample import Deck
 from standout.selection._units import Numbers
 
 # Representative values of each path. α and ε are in the units of the path.
@@ -33,121 +37,153 @@ LEAST_SHRINKAGE = 1e-3
 MOST_STEPS, TOLERANCE, SMALLEST = 200, 1e-3, 1e-300
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Statistic:
-    """The statistic of a problem: `values_of` returns its leading values for the sums of a draw.
+    """The statistic of every deal: the leading values of a problem.
 
     Attributes
     ----------
+    deck : Deck
     problem : Problem
     chosen : bool
         Whether shrinkage, α or ε was chosen by the data. Then the statistic has a value for each representative of the
         path, and does not depend on the choice.
     columns_chosen : bool
         Whether the number of columns was chosen by the data.
+    held : sequence of array
+        Covariance of each background along the removed components, after the first removal. Deals do not change it.
     """
 
+    deck: Deck
     problem: Problem
     chosen: bool = False
     columns_chosen: bool = False
+    held: Sequence[Float] = ()
 
     def problems(self, sums: Sums) -> list[Problem]:
         """Return the problems whose leading values are compared."""
         one = replace(self.problem, n_components=1, n_columns=None if self.columns_chosen else self.problem.n_columns)
-        every = [one]
-        target, *backgrounds = sums.moments
-        pairs = list(zip(one.weights, backgrounds, strict=True))
-        if self.chosen and one.kind == "difference":
-            unit = target.total_variance / (sum(w * part.total_variance for w, part in pairs) or 1.0)
-            every = [replace(one, alpha=unit * value) for value in ALPHAS]
-        elif self.chosen and one.epsilon is not None:
-            unit = ridge_unit(one, sums)
-            every = [replace(one, epsilon=unit * value) for value in EPSILONS]
-        elif self.chosen:
-            many = sum(part.count for weight, part in pairs if weight > 0.0) >= MANY_ROWS * sums.dimension
-            values = SHRINKAGES if many and one.n_columns is None else FEW_SHRINKAGES
-            every = [replace(one, shrinkage=value) for value in values]
+        every = self._representatives(one, sums) if self.chosen else [one]
         if self.columns_chosen:
             few = max(int(FEW_COLUMNS * sums.dimension), 1)
             every += [replace(part, n_columns=few) for part in every[:: max(len(every) - 1, 1)]]
         return every
 
-    def values_of(self, sums: Sums) -> Float:
-        """Return the leading values: logarithms of ratios, or differences."""
-        problems = self.problems(sums)
-        found = []
-        whole = [one for one in problems if one.n_columns is None]
-        posed = pose(sums, whole) if whole else None
-        for place, one in enumerate(problems):
-            if one.n_columns is not None or posed is None:
-                found.append(float(solve(sums, one).values[0]))
-                continue
-            pencil = pencil_of(posed, one, place)
-            b = None if pencil.b.is_identity else pencil.b.matrix()
-            found.append(_largest(pencil.a.matrix(), b))
-        return self.scaled(np.array(found))
+    def _representatives(self, one: Problem, sums: Sums) -> list[Problem]:
+        """Return the problem at representative values of its path."""
+        target, *backgrounds = sums.moments
+        if one.kind == "difference":
+            variances = [part.total_variance for part in backgrounds]
+            unit = target.total_variance / (float(np.dot(one.weights, variances)) or 1.0)
+            return [replace(one, alpha=unit * value) for value in ALPHAS]
+        if one.epsilon is not None:
+            unit = ridge_unit(one, sums)
+            return [replace(one, epsilon=unit * value) for value in EPSILONS]
+        count = sum(part.count for weight, part in zip(one.weights, backgrounds, strict=True) if weight > 0.0)
+        many = count >= MANY_ROWS * sums.dimension and one.n_columns is None
+        return [replace(one, shrinkage=value) for value in (SHRINKAGES if many else FEW_SHRINKAGES)]
 
-    def suits_products(self, n_rows: Sequence[int], size: int) -> bool:
-        """Tell whether inner products of rows find the values, and faster than scatters of so many coordinates."""
-        one = self.problem
+    def values(self, at: Numbers) -> Float:
+        """Return the statistic of a deal, its mean over thinnings, at each value of a path."""
+        thinnings = range(len(self.deck.plan.parts))
+        find = self.values_by_products if self._suits_products else self.values_of
+        return np.asarray(np.mean([find(at, thinning) for thinning in thinnings], axis=0))
+
+    def values_of(self, at: Numbers, thinning: int) -> Float:
+        """Return the leading values of a deal for one thinning: logarithms of ratios, or differences."""
+        sums = self._sums(at, thinning)
+        problems = self.problems(sums)
+        posed = pose(sums, problems)
+        found = [
+            _largest(pencil_of(posed, one, place)) if one.n_columns is None else float(solve(sums, one).values[0])
+            for place, one in enumerate(problems)
+        ]
+        return np.array(found) if self.problem.kind == "difference" else _logarithms(found)
+
+    @cached_property
+    def _suits_products(self) -> bool:
+        """Whether inner products of rows find the values, and faster than scatters of so many coordinates."""
+        one, size = self.problem, self.deck.rows.shape[1]
+        if size < LEAST_ITERATED or self.deck.scatters is not None or is_foreign(self.deck.rows) or self.columns_chosen:
+            return False
         plain = replace(Problem(), weights=one.weights, shrinkage=one.shrinkage, n_components=one.n_components)
         digits = self.chosen or float(np.min(np.array(one.shrinkage))) >= LEAST_SHRINKAGE
-        simple = one.smooth is None and one == plain and not self.columns_chosen and min(one.weights) > 0.0
-        few = size >= LEAST_ITERATED and sum(n_rows) <= 2 * size and sum(n_rows[1:]) <= size
-        return simple and digits and few
+        hands = self.deck.hands(np.arange(len(self.deck.plan.homes)))
+        first, *others = [len(self.deck.numbers(parts)) for parts, _ in hands]
+        few = sum(others) <= min(size, 2 * size - first)
+        return one.smooth is None and one == plain and min(one.weights) > 0.0 and digits and few
 
-    def values_by_products(
-        self, products: Float, hands: Sequence[tuple[Numbers, Float | None]], held: Sequence[float], dimension: int
-    ) -> Float:
+    def values_by_products(self, at: Numbers, thinning: int) -> Float:
         """Return the leading values from the inner products of all rows: a draw only chooses among them.
 
         With the rows X of the target, Y of the backgrounds and the ridge ρ, the values of ``XᵀX u = λ (YᵀY + ρI) u``
         are those of ``(XXᵀ - XYᵀ (YYᵀ + ρI)⁻¹ YXᵀ) / ρ``.
-
-        Parameters
-        ----------
-        products : array of shape (n, n)
-        hands : sequence of (row numbers, weights or None)
-            Of each dataset.
-        held : sequence of float
-            Variance of each dataset outside of the rows.
-        dimension : int
-            Number of columns of the data.
         """
-        weights = [np.ones(len(numbers)) if own is None else own for numbers, own in hands]
-        roots = [np.sqrt(own / own.sum()) for own in weights]
-        target = hands[0][0], roots[0][:, None]
-        backgrounds = np.concatenate([numbers for numbers, _ in hands[1:]]), linalg.block_diag(*roots[1:]).T
-        inner, across, back = (
-            _centred(products, *pair) for pair in ((target, target), (backgrounds, target), (backgrounds, backgrounds))
-        )
-        counts = [len(own) for own in roots[1:]]
-        parts = np.split(np.diagonal(back), np.cumsum(counts)[:-1])
-        variances = [np.trace(inner), *(part.sum() for part in parts)]
+        hands = [self.deck.chosen(*hand) for hand in self.deck.hands(at, thinning)]
+        numbers, totals = np.concatenate([own for own, _ in hands]), [float(weights.sum()) for _, weights in hands]
+        # The column of each dataset has the roots of the weights of its rows, and the length 1.
+        roots = np.sqrt(linalg.block_diag(*(own / total for (_, own), total in zip(hands, totals, strict=True)))).T
+        # Two steps are several times as fast as indexing both ways at once.
+        block = self.deck.products.take(numbers, axis=0).take(numbers, axis=1)
+        block *= roots.sum(axis=1)[:, None]
+        block *= roots.sum(axis=1)
+        # About the mean of each dataset. In place, because memory for another block takes longer. The transpose is in
+        # BLAS's order of memory.
+        linalg.blas.dgemm(-1.0, block.T @ roots, roots, beta=1.0, c=block.T, trans_b=True, overwrite_c=True)
+        linalg.blas.dgemm(-1.0, roots, block @ roots, beta=1.0, c=block.T, trans_b=True, overwrite_c=True)
+        variances = block.diagonal() @ (roots > 0.0)
+        variances[1:] += [np.trace(own) for own in self.held] or 0.0
         # Moments along one direction that has all variance: the problem only needs the sum.
-        moments = []
-        for own, variance, more in zip(weights, variances, held, strict=True):
-            total, whole = float(own.sum()), np.full((1, 1), variance + more)
-            moments.append(ScatterMoments(round(total), whole[0], total * whole, weights=WeightSums(total, total)))
-        sums = Sums(tuple(moments), dimension)
-        posed = pose(sums, self.problems(sums))
-        factors = np.repeat(posed.second[:, 1:], counts, axis=1) ** 0.5
+        moments = [
+            ScatterMoments(round(total), np.zeros(1), np.full((1, 1), total * own), weights=WeightSums(total, total))
+            for total, own in zip(totals, variances.tolist(), strict=True)
+        ]
+        sums, counts = Sums(tuple(moments), self.deck.dimension), [len(own) for own, _ in hands]
+        posed, first = pose(sums, self.problems(sums)), counts[0]
+        inner, across = block[:first, :first].copy(), block[first:, :first].copy()
+        factors = np.repeat(posed.second[:, 1:], counts[1:], axis=1) ** 0.5
         pairs = zip(factors, posed.ridges.tolist(), strict=True)
-        return self.scaled(np.array([_largest_by_products(inner, across, back, own, ridge) for own, ridge in pairs]))
+        return _logarithms([_largest_by_products(inner, across, block[first:, first:], *pair) for pair in pairs])
 
-    def scaled(self, values: Float) -> Float:
-        """Return the logarithms of ratios, or differences unchanged."""
-        if self.problem.kind == "difference":
-            return values
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.clip(np.nan_to_num(np.log(values), nan=LARGEST_LOG), -LARGEST_LOG, LARGEST_LOG)
+    def _sums(self, at: Numbers, *thinnings: int) -> Sums:
+        """Return the sums of a deal for some thinnings together."""
+        deck = self.deck
+        if self.problem.smooth is None and deck.scatters is None and deck.rows.shape[1] > deck.rows.shape[0]:
+            # A scale or a choice of columns needs all columns, and new coordinates in every deal.
+            return deck.wide_sums(deck.hands(at, thinnings[0]), self.problem)
+        target, *found = (reduce(add, own) for own in zip(*(deck.dealt(at, own) for own in thinnings), strict=True))
+        for place, held in enumerate(self.held):
+            part = found[place]
+            found[place] = replace(part, scatter=part.scatter + part.total_weight * held)
+        return Sums((target, *found), deck.dimension)
+
+    def without_leading(self, place: int) -> Statistic:
+        """Remove the leading component of the observed datasets from all rows, at one value of the path.
+
+        After the pattern ``B u`` is removed, the largest value is the next one. The variance of the backgrounds along
+        the pattern is kept, because it is part of the ridge.
+        """
+        sums = self._sums(np.arange(len(self.deck.plan.homes)), *range(len(self.deck.plan.parts)))
+        pattern = solve(sums, self.problems(sums)[place]).patterns[:, :1]
+        pattern = pattern / column_norms(pattern)
+        held: list[Float] = []
+        if sums.lift is None:
+            held = [part.variance(pattern) * pattern * pattern.T for part in sums.moments[1:]]
+            held = list(map(add, held, self.held)) if self.held else held
+        return replace(self, deck=self.deck.without(pattern), held=held)
 
 
-def _largest(a: Float, b: Float | None) -> float:
+def _logarithms(ratios: Sequence[float]) -> Float:
+    """Return logarithms of ratios, also of infinite ones."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.clip(np.nan_to_num(np.log(ratios), nan=LARGEST_LOG), -LARGEST_LOG, LARGEST_LOG)
+
+
+def _largest(pencil: Pencil) -> float:
     """Return the largest value of ``A u = λ B u``; infinite if B is singular."""
-    factor = None
-    if b is not None:
-        factor = cholesky(b)
+    a, factor = pencil.a.matrix(), None
+    if not pencil.b.is_identity:
+        factor = cholesky(pencil.b.matrix())
         if factor is None:
             return float("inf")
     if is_foreign(a) or a.shape[0] < LEAST_ITERATED:
@@ -159,22 +195,6 @@ def _largest(a: Float, b: Float | None) -> float:
         return image if factor is None else linalg.blas.dtrsv(factor, image, lower=1, overwrite_x=1)
 
     return _lanczos(applied, a.shape[0])
-
-
-def _centred(products: Float, first: tuple[Numbers, Float], second: tuple[Numbers, Float]) -> Float:
-    """Return inner products of weighted rows about the means of their datasets.
-
-    The columns beside the row numbers are the roots of the weights in each dataset, with squares of sum 1.
-    """
-    (rows, left), (columns, right) = first, second
-    # Two steps are several times as fast as indexing both ways at once.
-    block = products.take(rows, axis=0).take(columns, axis=1)
-    block *= left.sum(axis=1)[:, None]
-    block *= right.sum(axis=1)
-    # In place, because memory for another block takes longer. The transpose is in BLAS's order of memory.
-    linalg.blas.dgemm(-1.0, block.T @ left, left, beta=1.0, c=block.T, trans_b=True, overwrite_c=True)
-    linalg.blas.dgemm(-1.0, right, block @ right, beta=1.0, c=block.T, trans_b=True, overwrite_c=True)
-    return block
 
 
 def _largest_by_products(inner: Float, across: Float, back: Float, factors: Float, ridge: float) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
+from operator import add
 
 import numpy as np
 from scipy import linalg
@@ -46,7 +47,7 @@ FAR, SMALLEST = 2.0, 1e-300
 
 Weights = Sequence[Float | None]
 # Some parts of a dataset, with the factor of each part or of each of its rows.
-Hand = tuple[Numbers, Float | None]
+Hand = tuple[Numbers, Float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +63,7 @@ class Deck:
         All datasets under one another, or the mean of each part.
     owners : ndarray of shape (n_rows,)
         The part of each row; -1 for rows that are left out.
-    weights : ndarray of shape (n_rows,) or None
+    weights : ndarray of shape (n_rows,)
         Weights that go with their rows.
     scatters : array of shape (n_parts, r, r) or None
         The scatter of each part about its mean, if `rows` are means.
@@ -75,7 +76,7 @@ class Deck:
     plan: Plan
     rows: Float
     owners: Numbers
-    weights: Float | None = None
+    weights: Float
     scatters: Float | None = None
     placed: Float | None = None
     span: Span | None = None
@@ -86,53 +87,47 @@ class Deck:
         order = np.argsort(self.owners, kind="stable")
         return order, np.searchsorted(self.owners[order], np.arange(self.plan.n_parts + 1))
 
-    @cached_property
-    def _single(self) -> bool:
-        """Whether each part has one row."""
-        return bool(np.all(np.diff(self._order[1]) == 1))
+    @property
+    def dimension(self) -> int:
+        """Number of columns of the data."""
+        return int((self.rows if self.span is None else self.span.rows[0]).shape[1])
 
     def numbers(self, parts: Numbers) -> Numbers:
         """Return the row numbers of some parts."""
         order, starts = self._order
-        if self._single:
-            return order[starts[parts]]
-        return np.concatenate([order[starts[part] : starts[part + 1]] for part in parts.tolist()])
+        sizes = np.diff(starts)[parts]
+        return order[np.repeat(starts[parts] - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())]
 
     @cached_property
     def products(self) -> Float:
         """Inner products of all rows."""
         return self_product(self.rows.T)
 
-    def chosen(self, parts: Numbers, factors: Float | None = None) -> tuple[Numbers, Float | None]:
+    def chosen(self, parts: Numbers, factors: Float) -> tuple[Numbers, Float]:
         """Return the row numbers of some parts, and the weights of the rows."""
         numbers = self.numbers(parts)
-        weights = None if self.weights is None else self.weights[numbers]
-        if factors is not None:
-            each = np.repeat(factors, np.diff(self._order[1])[parts]) if factors.ndim == 1 else factors.ravel()
-            weights = each if weights is None else weights * each
-        return numbers, weights
+        each = np.repeat(factors, np.diff(self._order[1])[parts]) if factors.ndim == 1 else factors.ravel()
+        return numbers, self.weights[numbers] * each
 
-    def moments(self, parts: Numbers, factors: Float | None = None) -> ScatterMoments:
+    def moments(self, parts: Numbers, factors: Float) -> ScatterMoments:
         """Return the moments of some parts, each multiplied by its factor."""
         numbers, weights = self.chosen(parts, factors)
-        rows = take(self.rows, numbers)
-        if weights is None:
-            total, first = float(rows.shape[0]), namespace(rows).sum(rows, axis=0)
-        else:
-            total, first = float(weights.sum()), weighted_sum(weights, rows)
-            rows = rows * like(np.sqrt(weights), rows)[:, None]
-        mean, squares = first / total, self_product(rows)
+        rows, total = take(self.rows, numbers), float(weights.sum())
+        mean = weighted_sum(weights, rows) / total
+        squares = self_product(rows * like(np.sqrt(weights), rows)[:, None])
         if self.scatters is not None:
             within = take(self.scatters, parts).reshape((len(parts), -1))
-            squares += weighted_sum(np.ones(len(parts)) if factors is None else factors, within).reshape(squares.shape)
+            squares += weighted_sum(factors, within).reshape(squares.shape)
         squares -= total * mean[:, None] * mean
         return ScatterMoments(round(total), mean, squares, weights=WeightSums(total, total))
 
     def means(self) -> Float:
         """Return the mean row of each part."""
-        if self._single:
-            return take(self.rows, self._order[0])
-        return namespace(self.rows).stack([self.moments(np.array([part])).mean for part in range(self.plan.n_parts)])
+        order, starts = self._order
+        if starts[-1] - starts[0] == self.plan.n_parts:
+            return take(self.rows, order[starts[0] :])
+        one, parts = np.ones(1), range(self.plan.n_parts)
+        return namespace(self.rows).stack([self.moments(np.array([part]), one).mean for part in parts])
 
     def without(self, basis: Float) -> Deck:
         """Remove the directions of an orthonormal basis from all rows."""
@@ -145,15 +140,16 @@ class Deck:
     @cached_property
     def _whole(self) -> list[ScatterMoments]:
         """The moments of all parts of each thinning."""
-        return [self.moments(np.append(parts, self.plan.fixed)) for parts in self.plan.parts]
+        every = [np.append(parts, self.plan.fixed) for parts in self.plan.parts]
+        return [self.moments(parts, np.ones(len(parts))) for parts in every]
 
     def hands(self, at: Numbers, thinning: int = 0) -> list[Hand]:
         """Return the parts of each dataset, given the units at its places."""
-        parts, placed, fixed = self.plan.parts[thinning][at], self.placed, self.plan.fixed
-        return [
-            (np.append(parts[places], own), None if placed is None else placed[places])
-            for places, own in zip(self.plan.places, fixed, strict=True)
-        ]
+        parts, plan = self.plan.parts[thinning][at], self.plan
+        dealt = [np.append(parts[places], own) for places, own in zip(plan.places, plan.fixed, strict=True)]
+        if self.placed is None:
+            return [(own, np.ones(len(own))) for own in dealt]
+        return [(own, self.placed[places]) for own, places in zip(dealt, plan.places, strict=True)]
 
     def dealt(self, at: Numbers, thinning: int = 0) -> list[ScatterMoments]:
         """Return the moments of each dataset, given the units at its places.
@@ -161,14 +157,14 @@ class Deck:
         The moments of the largest dataset are the total minus the others, unless that would lose digits.
         """
         hands = self.hands(at, thinning)
-        largest = -1 if self.placed is not None else int(np.argmax([len(parts) for parts, _ in hands]))
-        found = {home: self.moments(*hand) for home, hand in enumerate(hands) if home != largest}
-        if largest >= 0:
-            left: ScatterMoments | None = self._whole[thinning]
-            for own in found.values():
-                left = left and left.without(own)
-            found[largest] = left or self.moments(*hands[largest])
-        return [found[home] for home in range(len(hands))]
+        if self.placed is not None:
+            return [self.moments(*hand) for hand in hands]
+        largest = int(np.argmax([len(parts) for parts, _ in hands]))
+        found = [self.moments(*hand) for home, hand in enumerate(hands) if home != largest]
+        left: ScatterMoments | None = self._whole[thinning]
+        for own in found:
+            left = left and left.without(own)
+        return [*found[:largest], left or self.moments(*hands[largest]), *found[largest:]]
 
     def drawn(self, times: Float) -> list[Hand]:
         """Return the parts of each dataset, with the number of times that each unit is drawn."""
@@ -192,19 +188,18 @@ def make_deck(
     problem: Problem,
     rng: np.random.Generator,
     *,
-    spanned: bool = False,
+    spanned: bool = True,
     thinned: bool = True,
 ) -> Deck:
     """Make units of all datasets, and read their data for draws in one pass.
 
-    Wide rows become coordinates in their span if `spanned`. The weights of a source are the user's weights times the
-    robust weights in `learned`.
+    Rows with more columns than there are rows become coordinates in their span if `spanned`. The weights of a source
+    are the user's weights times the robust weights in `learned`.
     """
     counts, width = [source.count_rows() for source in sources], int(sources[0].width or 0)
     placed = _placed(sources, learned) if thinned else None
-    small = sum(counts) <= MOST_ROWS or width > MOST_COLUMNS
-    in_memory = small and all(source.rows is not None for source in sources)
-    by_rows = placed is not None or in_memory or (problem.smooth is None and width > sum(counts))
+    wide, small = problem.smooth is None and width > sum(counts), sum(counts) <= MOST_ROWS or width > MOST_COLUMNS
+    by_rows = placed is not None or wide or (small and all(source.rows is not None for source in sources))
     most_parts = max(MOST_NUMBERS // width**2, LEAST_UNITS)
     most = max(MOST_ROWS, sum(counts)) if by_rows else min(most_parts, MOST_UNITS)
     if sources[0].subjects is None:
@@ -214,12 +209,10 @@ def make_deck(
         plan = plan_subjects(codes, most, most if by_rows else most_parts, rng, thinned=thinned)
     if by_rows:
         parts = _residual_rows([source.loaded() for source in sources], pooled=thinned)
-        span = span_of(parts) if spanned else None
-        parts = parts if span is None else list(span.coordinates)
-        each = [np.ones(n) if own is None else own for n, own in zip(counts, learned, strict=True)]
-        weights = None if all(own is None for own in learned) else np.concatenate(each)
-        rows = stacked([double(dense(part)) for part in parts])
-        deck = Deck(plan, rows, np.concatenate(plan.keys), weights, span=span)
+        span = span_of(parts) if wide and spanned else None
+        rows = stacked([double(dense(part)) for part in (parts if span is None else span.coordinates)])
+        weights = [np.ones(n) if own is None else own for n, own in zip(counts, learned, strict=True)]
+        deck = Deck(plan, rows, np.concatenate(plan.keys), np.concatenate(weights), span=span)
         if placed is None:
             return deck
         return replace(deck, placed=placed[deck.numbers(plan.parts[0])].reshape(len(plan.homes), -1))
@@ -229,7 +222,7 @@ def make_deck(
         part.weights = own
         gathered = enumerate(gather_keyed(part, keys, plan.n_parts, name=part.name))
         known = {number: moments for number, moments in gathered if moments is not None}
-        total = reduce(lambda one, two: one + two, known.values())
+        total = reduce(add, known.values())
         # Covariates of a dataset have the same coefficients in all of its parts.
         found |= {number: adjusted(moments, problem.n_covariates, by=total) for number, moments in known.items()}
     every, some = [found.get(part) for part in range(plan.n_parts)], next(iter(found.values()))
@@ -308,7 +301,7 @@ def middle_of(rows: Float) -> Float:
         small = SMALL_SHARE * float(np.median(to_host(squares))) or 1.0
         weights = (squares + small) ** -power
         before, middle = middle, weighted_sum(weights / xp.sum(weights), rows)
-        if sum_of_squares(middle - before) <= NEAR**2 * small:
+        if float(squared_lengths((middle - before)[None, :])[0]) <= NEAR**2 * small:
             break
     return middle
 
