@@ -128,25 +128,20 @@ def bootstrap(
     if n_draws < 2:
         raise InvalidValueError("is too few", parameter="n_draws", value=n_draws, advice="Use 100 or more.")
     if not 0.0 < level < 1.0:
-        raise InvalidValueError(
-            "is not between 0 and 1", parameter="level", value=level, advice="Use 0.9, for example."
-        )
+        raise InvalidValueError("is not between 0 and 1", parameter="level", value=level, advice="Use 0.9.")
     estimator, sources, _, problem = opened(model, X, background, rows)
-    seed = seed_of(random_state)
-    refit = _Refit.of(sources, problem, np.random.default_rng([seed, 1]), linear=not hasattr(estimator, "kernel"))
+    seed, linear = seed_of(random_state), not hasattr(estimator, "kernel")
+    refit = _Refit.of(sources, problem, np.random.default_rng([seed, 1]), linear)
     times = refit.deck.plan.times(np.random.default_rng([seed, 2]), n_draws)
     with one_blas_thread():
         work = Parallel(n_jobs=n_jobs or 1, prefer="threads")
         found = work(delayed(refit.draw)(one) for one in tracked(times, n_draws, "drawing again", progress))
-    ratios, angles = np.array([draw[0] for draw in found]), np.array([draw[1] for draw in found])
-    correlations = None
-    if refit.estimate is not None:
-        correlations = _fisher_intervals(refit.estimate, np.array([draw[2] for draw in found]), level)
+    ratios, angles, correlations = (np.array(part) for part in zip(*found, strict=True))
     tails = [(1.0 - level) / 2.0, (1.0 + level) / 2.0]
     return Bootstrap(
         ratio_intervals=np.exp(np.nanquantile(np.log(ratios), tails, axis=0)).T,
         ratios=ratios,
-        correlation_intervals=correlations,
+        correlation_intervals=_fisher_intervals(refit.estimate, correlations, level) if linear else None,
         angles=np.median(angles, axis=0),
         angle_draws=angles,
         level=level,
@@ -195,8 +190,8 @@ class _Refit:
         return self._moments(once)[0], self._solved(once)
 
     @cached_property
-    def estimate(self) -> Float | None:
-        """The correlations of all rows."""
+    def estimate(self) -> Float:
+        """The correlations of all rows; none for a kernel."""
         return self._correlations(np.ones(len(self.deck.plan.homes)), self._whole[1])
 
     def _solved(self, times: Float) -> Float:
@@ -208,7 +203,7 @@ class _Refit:
         sums = columns.wide_sums(columns.drawn(times), self.problem)
         return span.drop(solve(sums, self.problem).vectors)
 
-    def draw(self, times: Float) -> tuple[Float, Float, Float | None]:
+    def draw(self, times: Float) -> tuple[Float, Float, Float]:
         """Return the ratios of units that were not drawn, the angles of the scores, and the correlations."""
         target, reference = self._whole
         images, vectors = target.apply(reference), self._solved(times)
@@ -234,10 +229,10 @@ class _Refit:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(own / mixed(weights, others))
 
-    def _correlations(self, times: Float, vectors: Float) -> Float | None:
-        """Return the correlation of each column with each score in the target; None for a kernel."""
+    def _correlations(self, times: Float, vectors: Float) -> Float:
+        """Return the correlation of each column with each score in the target; none for a kernel."""
         if not self.linear:
-            return None
+            return np.zeros(0)
         hand = self.deck.drawn(times)[0]
         target = self.deck.moments(*hand)
         images, variances = target.apply(vectors), target.variances

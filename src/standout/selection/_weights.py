@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations
 
@@ -9,7 +10,8 @@ import numpy as np
 from scipy import optimize
 
 from standout._arrays import Float
-from standout._xp import namespace, to_host
+from standout._xp import to_host
+from standout.pencil import Solution
 from standout.problem import Problem, Sums, solve
 
 # Steps between 0 and 1 on the grid of weights, and its largest size.
@@ -33,31 +35,34 @@ def choose_weights(rule: str, sums: Sums, problem: Problem, *, solver: str = "au
     """
     n_backgrounds = len(sums.moments) - 1
 
-    def leading(weights: Float) -> tuple[float, Float]:
-        one = replace(problem, weights=tuple(weights.tolist()), n_components=1, n_columns=None)
-        solution = solve(sums, one, solver=solver, seed=seed)
-        return float(solution.values[0]), solution.vectors
+    def solved(weights: Float, n_components: int) -> Solution:
+        one = replace(problem, weights=tuple(weights.tolist()), n_components=n_components, n_columns=None)
+        return solve(sums, one, solver=solver, seed=seed)
+
+    def leading(weights: Float) -> float:
+        return float(solved(weights, 1).values[0])
 
     if rule == "joint":
-        values = [leading(corner)[0] for corner in np.eye(n_backgrounds)]
-        chosen = np.eye(n_backgrounds)[int(np.argmax(values))]
+        chosen = max(np.eye(n_backgrounds), key=leading)
     elif rule == "worst-case":
         chosen = _worst_case(leading, n_backgrounds)
     else:
-        chosen = _spectral(sums, problem, n_backgrounds, solver, seed)
-    return replace(problem, weights=tuple(float(weight) for weight in chosen))
+        points = simplex_grid(n_backgrounds, STEPS)
+        found = [sums.dropped(solved(point, problem.n_components).vectors) for point in points]
+        chosen = points[_middle([np.linalg.qr(to_host(vectors))[0] for vectors in found], seed)]
+    return replace(problem, weights=tuple(chosen.tolist()))
 
 
-def _worst_case(leading, n_backgrounds: int) -> Float:  # type: ignore[no-untyped-def]
+def _worst_case(leading: Callable[[Float], float], n_backgrounds: int) -> Float:
     """Minimise the leading value over the simplex: descent from the best point of a coarse grid."""
-    start = min(simplex_grid(n_backgrounds, 4), key=lambda point: leading(point)[0])
+    start = min(simplex_grid(n_backgrounds, 4), key=leading)
 
     def value(point: Float) -> float:
         weights = np.maximum(point, 0.0)
         # Values may have any size, and may be negative for differences.
-        return leading(weights / weights.sum())[0] / size
+        return leading(weights / weights.sum()) / size
 
-    size = abs(leading(start)[0]) or 1.0
+    size = abs(leading(start)) or 1.0
     found = optimize.minimize(
         value,
         start,
@@ -66,34 +71,23 @@ def _worst_case(leading, n_backgrounds: int) -> Float:  # type: ignore[no-untype
         constraints={"type": "eq", "fun": lambda point: point.sum() - 1.0},
         options={"maxiter": 100, "ftol": 1e-10},
     )
-    best = np.maximum(found.x, 0.0) if value(found.x) <= value(start) else start
-    best[best < 1e-9] = 0.0
-    chosen: Float = best / best.sum()
-    return chosen
+    best = found.x if value(found.x) <= value(start) else start
+    best = np.where(best < 1e-9, 0.0, best)
+    return np.asarray(best / best.sum())
 
 
-def _spectral(sums: Sums, problem: Problem, n_backgrounds: int, solver: str, seed: int) -> Float:
-    """Return the weights in the middle of the largest group of similar views."""
+def _middle(bases: list[Float], seed: int) -> int:
+    """Return the number of the basis in the middle of the largest group of similar ones."""
     from sklearn.cluster import SpectralClustering
 
-    points = simplex_grid(n_backgrounds, STEPS)
-    bases = []
-    for point in points:
-        one = replace(problem, weights=tuple(point.tolist()), n_columns=None)
-        vectors = sums.dropped(solve(sums, one, solver=solver, seed=seed).vectors)
-        bases.append(to_host(namespace(vectors).linalg.qr(vectors)[0]))
     # The product of the cosines of the principal angles.
     affinity = np.array([[abs(np.linalg.det(one.T @ other)) for other in bases] for one in bases])
-    n_groups = min(N_GROUPS, len(points) - 1)
-    if n_groups < 2 or affinity.min() > 0.999:
-        groups = np.zeros(len(points), dtype=int)
-    else:
+    n_groups, groups = min(N_GROUPS, len(bases) - 1), np.zeros(len(bases), dtype=int)
+    if n_groups > 1 and affinity.min() <= 0.999:
         clusters = SpectralClustering(n_groups, affinity="precomputed", random_state=seed, assign_labels="kmeans")
         groups = clusters.fit_predict(affinity + 1e-12)
-    largest = int(np.argmax(np.bincount(groups)))
-    members = np.flatnonzero(groups == largest)
-    middle = members[int(np.argmax(affinity[np.ix_(members, members)].sum(axis=1)))]
-    return points[middle]
+    members = np.flatnonzero(groups == np.argmax(np.bincount(groups)))
+    return int(members[np.argmax(affinity[np.ix_(members, members)].sum(axis=1))])
 
 
 def simplex_grid(n_backgrounds: int, steps: int) -> list[Float]:
