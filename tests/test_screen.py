@@ -330,7 +330,7 @@ def test_the_table_is_written_shown_and_drawn(tmp_path):
     rows = rng_of(0).standard_normal((200, 4))
     rows[100:150] += 1
     found = standout.screen(rows, labels, control="control")
-    found.to_csv(tmp_path / "screen.csv")
+    found.table.to_csv(tmp_path / "screen.csv")
     assert list(pd.read_csv(tmp_path / "screen.csv", index_col="label").index) == ["<b>", "B"]
     assert str(found).startswith("1 of 2 labels stand out against 100 control rows (no evidence: 1).")
     ax = plot_screen(found)

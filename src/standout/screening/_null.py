@@ -10,12 +10,13 @@ scale of a target uses an effective number of rows, from the intraclass correlat
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
+from scipy import linalg, ndimage
 from scipy.stats import gamma, pearson3, skew
 
 from standout._messages import InvalidValueError, warn_user
@@ -65,12 +66,16 @@ class Units:
     def __init__(self, rows: Array, codes: Codes, correlation: float) -> None:
         counts = np.bincount(codes).astype(float)
         self.n = len(counts)
-        means = rows if self.n == len(rows) else sums_of(rows, codes, self.n) / counts[:, None]
+        means = sums_of(rows, codes, self.n) / counts[:, None]
         # Rows of one subject depend on each other, so each of them has a smaller weight.
         weights = counts / (1 + (counts - 1) * correlation)
         self.total = float(weights.sum())
         self.mean = weights @ means / self.total
         self.variance = float((weights @ (means - self.mean) ** 2).sum()) / max(self.n - 1, 1)
+
+    def distance(self, center: Array | float, noise: float) -> float:
+        """Return the squared distance of the mean from a center without bias; `noise` is the center's own."""
+        return float(((self.mean - center) ** 2).sum()) - self.variance / self.total - noise
 
 
 def intraclass(rows: Array, codes: Codes) -> float:
@@ -96,6 +101,11 @@ def leading(rows: Array) -> Array:
         vector /= max(float(squares.sum()), TINY)
     # Eigenvalues are at most 1: the vector becomes small, but not as small as the limits of double precision.
     return vector / max(float(np.sqrt(vector @ vector)), 1e-100)
+
+
+def leading_vectors(parts: Sequence[Array]) -> Array:
+    """Return a leading vector of the rows of each part about their mean."""
+    return np.stack([leading(part - part.mean(0)) for part in parts])
 
 
 def halves(codes: Codes, rng: np.random.Generator) -> tuple[Mask, Mask]:
@@ -204,8 +214,7 @@ def moments_of_sum(draws: Array) -> Array:
 
 def _smooth(found: Array) -> Array:
     """Return moments by size; neighbouring sizes have weights 1/4, 1/2, 1/4."""
-    padded = np.concatenate([found[:1], found, found[-1:]])
-    smooth = (padded[:-2] + 2 * found + padded[2:]) / 4
+    smooth = ndimage.convolve1d(found, [0.25, 0.5, 0.25], axis=0, mode="nearest")
     # Sizes without a spread have no neighbours.
     return np.where(np.isfinite(smooth), smooth, found)
 
@@ -248,19 +257,12 @@ class Space:
         """Return the effective number of rows of subjects."""
         return float((counts / (1 + np.maximum(counts - 1, 0) * self.correlation)).sum())
 
-    def shift(self, raw: Array, n_controls: float, codes: Codes) -> float:
-        """Return the squared distance of the means without bias."""
-        units = Units(raw, codes, self.correlation)
-        return float(units.mean @ units.mean) - units.variance / units.total - self.raw_variance / n_controls
-
     def scaled_shift(self, near: Array, n_controls: float, codes: Codes) -> float:
         """Return the squared distance of the means of clipped rows without bias, over its scale."""
-        units = Units(near, codes, self.correlation)
-        shift = float(((units.mean - self.center) ** 2).sum())
-        shift -= units.variance / units.total + self.control_variance / n_controls
+        units, noise = Units(near, codes, self.correlation), self.control_variance / n_controls
         # Pairs of rows of one subject are left out of the shift; draws of single rows have no such pairs.
-        shift *= np.sqrt((1 - 1 / units.n) / (1 - 1 / len(near)))
-        return shift / (1 / units.total + self.control_variance / max(self.variance, TINY) / n_controls)
+        shift = units.distance(self.center, noise) * np.sqrt((1 - 1 / units.n) / (1 - 1 / len(near)))
+        return float(shift / (1 / units.total + noise / max(self.variance, TINY)))
 
     def drawn_shifts(self, drawn: Mask) -> Array:
         """Return the scaled shift of each set of reference rows against the rest."""
@@ -280,9 +282,8 @@ class Space:
         # Two ways to split a set: in the middle, and into even and odd places.
         places = [slice(half), slice(half, size), slice(0, size, 2), slice(1, size, 2)]
         parts = [self.reference[one[place]] for one in order for place in places]
-        scores = (np.stack([leading(part - part.mean(0)) for part in parts]) @ self.reference.T).reshape(
-            len(order), 4, m
-        )
+        scores = leading_vectors(parts) @ self.reference.T
+        scores = scores.reshape(len(order), len(places), m)
         drawn, low, even = ranks < size, ranks < half, ranks % 2 == 0
         held = np.concatenate([drawn & ~low, low, drawn & ~even, drawn & even], axis=1)
         return np.asarray(scaled_spread(spread_of(scores, held, scores, ~drawn), size, m - size))
@@ -297,58 +298,62 @@ class Side:
     subjects : number of the unit of each held row
     within : whether every row is compared with the controls of its group
     shrinkage : float
+    counts : number of rows of each control group, if groups are the units
     """
 
-    def __init__(self, fitted: Array, held: Array, subjects: Codes, within: bool, shrinkage: float) -> None:
-        self._fit(fitted - fitted.mean(0), shrinkage)
-        self.white = Space(self.whitened(held), self.whitened(fitted), subjects, within)
-        # Effects along directions of large variance are found best without whitening.
-        self.plain = Space(held / self._level, fitted / self._level, subjects, within)
-
-    def _fit(self, rows: Array, shrinkage: float) -> None:
-        """Find the whitening of the shrunken covariance; with fewer rows than columns, in the span of the rows."""
-        n, width = rows.shape
+    def __init__(
+        self, fitted: Array, held: Array, subjects: Codes, within: bool, shrinkage: float, counts: Codes | None = None
+    ) -> None:
+        # The whitening of the shrunken covariance; with fewer rows than columns, in the span of the rows.
+        rows, (n, width) = fitted - fitted.mean(0), fitted.shape
         if n < width:
             roots, vectors = linalg.svd(rows, full_matrices=False)[1:]
-            values, basis = roots**2 / (n - 1), vectors.T
+            values, self._basis = roots**2 / (n - 1), vectors.T
         else:
-            values, basis = linalg.eigh(rows.T @ rows / (n - 1))
+            values, self._basis = linalg.eigh(rows.T @ rows / (n - 1))
         mean = float(values.sum()) / width
         values = (1 - shrinkage) * values + shrinkage * mean
         if values.min() <= 1e-10 * values.max():
             problem, advice = "leaves a singular covariance of the controls", "Use a larger number, or rows that vary."
             raise InvalidValueError(problem, parameter="shrinkage", value=shrinkage, advice=advice)
-        self._level = float(np.sqrt(mean))
         self._rest = float(1 / np.sqrt(shrinkage * mean)) if n < width else 0.0
-        self._basis, self._factors = basis, 1 / np.sqrt(values) - self._rest
+        self._factors = 1 / np.sqrt(values) - self._rest
+        self.white, self._counts = Space(self.whitened(held), self.whitened(fitted), subjects, within), counts
+        # Effects along directions of large variance are found best without whitening.
+        self._level = float(np.sqrt(mean))
+        self.plain = Space(held / self._level, fitted / self._level, subjects, within)
 
     def whitened(self, rows: Array) -> Array:
         """Return rows in coordinates in which the shrunken covariance of the fitted half is the identity."""
         scores = (rows @ self._basis) * self._factors
         return self._rest * rows + scores @ self._basis.T if self._rest else scores
 
-    def measure(self, rows: Array, codes: Codes, n_controls: list[float], rng: np.random.Generator) -> dict[str, Any]:
+    def measure(self, rows: Array, codes: Codes, n_controls: float, rng: np.random.Generator) -> dict[str, Any]:
         """Return shift, spread and ratio of a target, and the statistics that are tested: clipped, over their scales.
 
-        `codes` are the units of the rows, `n_controls` the effective numbers of control rows with and without
-        whitening.
+        `codes` are the units of the rows, `n_controls` is the number of independent control rows. If groups are the
+        units, it is computed from the rows of all control groups.
         """
         white, raw, counts = self.white, self.whitened(rows), np.bincount(codes)
+        totals = [n_controls] * 2
+        if self._counts is not None:
+            totals = [space.effective(self._counts) for space in (white, self.plain)]
         (one, other), (third, fourth) = halves(codes, rng), halves(codes, rng)
         parts, held = [one, other, third, fourth], np.stack([other, one, fourth, third])
-        near, plain = clipped(raw, white.limit), clipped(rows / self._level, self.plain.limit)
-        scaled = np.full(N_TESTED, np.nan)
-        scaled[0] = white.scaled_shift(near, n_controls[0], codes)
-        scaled[1] = self.plain.scaled_shift(plain, n_controls[1], codes)
-        found = {"shift": white.shift(raw, n_controls[0], codes), "scaled": scaled, "whitened": raw, "vector": None}
-        found["scale"] = 1 / white.effective(counts) + 1 / n_controls[0]
-        if held.sum(1).min() < LEAST_SPREAD // 2:
+        has_spread = held.sum(1).min() >= LEAST_SPREAD // 2
+        scaled, every = np.full(N_TESTED, np.nan), np.ones((len(parts), len(white.raw)), dtype=bool)
+        for place, space, own in ((1, self.plain, rows / self._level), (0, white, raw)):
+            near = clipped(own, space.limit)
+            scaled[place] = space.scaled_shift(near, totals[place], codes)
+            if has_spread:
+                vectors = leading_vectors([near[part] for part in parts])
+                spread = spread_of(vectors @ near.T, held, vectors @ space.reference.T, every)
+                scaled[place + 2] = scaled_spread(spread, space.effective(counts), len(white.raw))
+        noise = white.raw_variance / totals[0]
+        found = {"shift": Units(raw, codes, white.correlation).distance(0.0, noise), "scaled": scaled, "noise": noise}
+        found |= {"scale": 1 / white.effective(counts) + 1 / totals[0], "whitened": raw}
+        if not has_spread:
             return found
-        every = np.ones((len(parts), len(white.raw)), dtype=bool)
-        for place, space, some in ((3, self.plain, plain), (2, white, near)):
-            vectors = np.stack([leading(some[part] - some[part].mean(0)) for part in parts])
-            spread = spread_of(vectors @ some.T, held, vectors @ space.reference.T, every)
-            scaled[place] = scaled_spread(spread, space.effective(counts), len(white.raw))
         spread = spread_of(vectors @ raw.T, held, vectors @ white.raw.T, every, np.inf)
         squares = np.empty(len(raw))
         for part, rest in ((one, other), (other, one)):
@@ -404,18 +409,13 @@ class Controls:
         """Return both ways to use the halves: one half gives the whitening, the other half is the reference."""
         groups = self.groups if self.kind == "subjects" else None
         units = np.arange(len(self.rows)) if groups is None else np.unique(groups, return_inverse=True)[1]
-        parts = halves(units, rng)
+        counts, (one, other) = None if groups is None else np.bincount(groups), halves(units, rng)
         found = []
-        for fitted, held in (parts, parts[::-1]):
+        for fitted, held in ((one, other), (other, one)):
             subjects = np.unique(units[held], return_inverse=True)[1]
-            found.append(Side(self.rows[fitted], self.rows[held], subjects, self.kind == "within", shrinkage))
+            parts = self.rows[fitted], self.rows[held]
+            found.append(Side(*parts, subjects, self.kind == "within", shrinkage, counts))
         return found
-
-    def effective(self, side: Side, n_controls: float) -> list[float]:
-        """Return the effective numbers of control rows with and without whitening."""
-        if self.kind != "subjects" or self.groups is None:
-            return [n_controls, n_controls]
-        return [space.effective(np.bincount(self.groups)) for space in (side.white, side.plain)]
 
 
 def gather_controls(rows: Array, groups: Codes | None, target_groups: Codes | None) -> Controls:

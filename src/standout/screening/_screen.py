@@ -14,16 +14,7 @@ from scipy.stats import false_discovery_control
 from standout._arrays import dense, double, one_blas_thread
 from standout._messages import InvalidTypeError, InvalidValueError, listed, require_extra, warn_user
 from standout._xp import to_host
-from standout.screening._null import (
-    LEAST_SPREAD,
-    Array,
-    Codes,
-    Controls,
-    Null,
-    Side,
-    combined,
-    gather_controls,
-)
+from standout.screening._null import LEAST_SPREAD, Array, Codes, Controls, Null, Side, combined, gather_controls
 from standout.selection._units import sums_of
 from standout.sources import Source, open_dataset
 from standout.sources._form import as_words, per_row, word
@@ -83,10 +74,6 @@ class Screen:
     units: str
     level: float
     effect: float
-
-    def to_csv(self, path: Any) -> None:
-        """Write the table as a CSV file."""
-        self.table.to_csv(path)
 
     def summary(self) -> str:
         """Return the numbers of labels by verdict, as a sentence."""
@@ -204,10 +191,9 @@ def screen(
     columns = source.columns or tuple(f"column {number}" for number in range(controls.rows.shape[1]))
     spreads = controls.rows.std(axis=0)
     if spreads.max() > UNEQUAL_SPREADS * spreads[spreads > 0.0].min(initial=np.inf):
-        problem = (
-            f"columns differ much in size, and only those with large values are searched: {columns[spreads.argmax()]}"
-        )
-        warn_user(problem, advice="Scale the columns first, if their units differ.")
+        problem = "columns differ much in size, and only those with large values are searched"
+        advice = "Scale the columns first, if their units differ."
+        warn_user(f"{problem}: {columns[spreads.argmax()]}", advice=advice)
     found = []
     # Products are small, so that threads of BLAS would mostly wait for each other.
     with one_blas_thread():
@@ -255,21 +241,17 @@ def row_of(
     if len(rows) < 2 or not subjects.any():
         return row | {"note": row["note"] or ("one row" if len(rows) < 2 else "all rows are in one group")}
     rng = np.random.default_rng([seed, crc32(str(name).encode())])
-    found, tests, shares = [], [], []
-    for side in sides:
-        totals = controls.effective(side, n_controls)
-        found.append(side.measure(rows, subjects, totals, rng))
-        tests.append(null.test(len(rows), found[-1]["scaled"]))
-        if units is not None:
-            shares.append(agreement(found[-1]["whitened"], units, side.white.raw_variance / totals[0]))
+    found = [side.measure(rows, subjects, n_controls, rng) for side in sides]
+    tests = [null.test(len(rows), one["scaled"]) for one in found]
     row |= {name: float(np.mean([one.get(name, np.nan) for one in found])) for name in MEASURED}
     row |= {"statistic": float(np.nanmax(np.mean([z for z, _ in tests], axis=0))), "size": len(rows)}
     row |= {"p_value": combined(np.array([p for _, p in tests])), "scale": found[-1]["scale"]}
-    row["agreement"] = float(np.mean(shares)) if shares else np.nan
+    if units is not None:
+        row["agreement"] = float(np.mean([agreement(one["whitened"], units, one["noise"]) for one in found]))
     mean, error = rows.mean(0), np.sqrt(rows.var(0, ddof=1) / len(rows) + controls.variances / n_controls)
     row["welch"] = np.divide(mean, error, out=np.zeros(len(mean)), where=error > 0)
     row["effects"] = np.float32(mean / np.sqrt(np.maximum(controls.variances, 1e-12 * controls.variances.max())))
-    if found[-1]["vector"] is not None:
+    if "vector" in found[-1]:
         row["followed"] = _correlations(rows, found[-1]["whitened"] @ found[-1]["vector"])
     return row
 
