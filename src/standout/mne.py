@@ -28,7 +28,7 @@ OUTPUTS = ("log_power", "power", "sources")
 PIECE = 2.0
 _DATA = dict.fromkeys(("meg", "eeg", "csd", "seeg", "ecog", "dbs", "fnirs"), True)
 # The name of new signals in messages.
-NEW = ("the signals", "inst")
+NEW = "the signals"
 
 
 class Contrast(TransformerMixin, BaseEstimator):
@@ -188,7 +188,7 @@ class Contrast(TransformerMixin, BaseEstimator):
         ndarray of shape (n_epochs, n_components), or (n_epochs, n_components, n_times) for ``output="sources"``
         """
         check_is_fitted(self, "filters_")
-        sources: Float = np.stack([self.filters_ @ piece for piece in self._signals(X, "the signals")])
+        sources: Float = np.stack([self.filters_ @ piece for piece in self._signals(X)])
         if self.output == "sources":
             return sources
         power: Float = (sources**2).mean(axis=2)
@@ -238,9 +238,9 @@ class Contrast(TransformerMixin, BaseEstimator):
         matrix = part if exclude is None else np.eye(self.n_features_in_) - part
         if not hasattr(inst, "info"):
             signals = np.asarray(inst)
-            self._signals(signals.reshape(-1, *signals.shape[-2:]), "inst")
+            self._signals(signals.reshape(-1, *signals.shape[-2:]))
             return matrix @ signals
-        self._signals(inst, "inst")
+        self._signals(inst)
         places = [inst.ch_names.index(name) for name in self.ch_names_ or inst.ch_names]
 
         def cleaned(block: Float) -> Float:
@@ -253,7 +253,7 @@ class Contrast(TransformerMixin, BaseEstimator):
         return clean.apply_function(cleaned, picks="all", channel_wise=False, verbose=False)
 
     def spatial_filter(self, info: Any) -> Any:
-        """Return the filters and patterns as MNE's object, which draws them.
+        """Return the filters and patterns as MNE's object, which draws them: ``spatial_filter(info).plot_patterns()``.
 
         Parameters
         ----------
@@ -272,10 +272,6 @@ class Contrast(TransformerMixin, BaseEstimator):
         if self.ch_names_ is not None:
             info = pick_info(info, [info["ch_names"].index(name) for name in self.ch_names_])
         return SpatialFilter(info, filters=self.filters_, evals=self.evals_, patterns=self.patterns_)
-
-    def plot_patterns(self, info: Any, **options: Any) -> Any:
-        """Draw the patterns on the head, by MNE; ``spatial_filter(info).plot_filters()`` draws the filters."""
-        return self.spatial_filter(info).plot_patterns(**options)
 
     # --- input -----------------------------------------------------------------------------------------------------
 
@@ -306,7 +302,12 @@ class Contrast(TransformerMixin, BaseEstimator):
             if background is not None or background_window is not None:
                 problem = "both `target_label` and a background are given"
                 raise InvalidValueError(problem, advice="Give labels y, or a background, not both.")
-            labels = np.asarray(_event_names(X) if y is None else y)
+            if y is None and not hasattr(X, "events"):
+                raise InvalidValueError("needs y, the condition of each epoch", parameter="target_label")
+            labels = np.asarray(y)
+            if y is None:
+                names_of = {number: name for name, number in X.event_id.items()}
+                labels = np.array([names_of[number] for number in X.events[:, 2]])
             known = np.unique(labels).tolist()
             if labels.shape != (len(whole),) or self.target_label not in known or len(known) < 2:
                 problem = f"is not one of several labels of the {len(whole)} epochs: {listed('label', known)}"
@@ -323,20 +324,18 @@ class Contrast(TransformerMixin, BaseEstimator):
                 raise InvalidValueError(problem, advice=advice)
         return pieces, types or ["signal"] * pieces[0][0].shape[0]
 
-    def _signals(self, X: Any, name: str, window: Any = None) -> list[Float]:
+    def _signals(self, X: Any, name: str = NEW, window: Any = None) -> list[Float]:
         """Return signals as pieces of channels x times."""
         if hasattr(X, "info"):
             found = self._from_mne(X, name, window)
-        else:
+        elif window is None:
             found = list(_as_epochs(X, name))
-            if window is not None:
-                advice = "Cut arrays before the fit."
-                raise InvalidTypeError("needs MNE's Raw or Epochs", parameter="window", value=window, advice=advice)
-        if name in NEW and found[0].shape[0] != self.n_features_in_:
-            problem = f"{name} has {found[0].shape[0]} channels, but the fit has {self.n_features_in_}"
+        else:
+            advice = "Cut arrays before the fit."
+            raise InvalidTypeError("needs MNE's Raw or Epochs", parameter="window", value=window, advice=advice)
+        if name == NEW and found[0].shape[0] != self.n_features_in_:
+            problem = f"{name} have {found[0].shape[0]} channels, but the fit has {self.n_features_in_}"
             raise InvalidValueError(problem, advice="Give the same channels.")
-        if not all(np.all(np.isfinite(piece)) for piece in found):
-            raise InvalidValueError(f"there is NaN or infinity in {name}", advice="Drop such epochs.")
         return found
 
     def _from_mne(self, X: Any, name: str, window: Any) -> list[Float]:
@@ -352,40 +351,29 @@ class Contrast(TransformerMixin, BaseEstimator):
         if missing or not wanted:
             problem = f"{name} lacks {listed('channel', missing)}" if missing else f"{name} has no good data channel"
             raise InvalidValueError(problem, advice="Give the same channels.")
-        spans = [(None, None)] if window is None else [window] if np.ndim(window) == 1 else list(window)
+        is_cut = isinstance(X, BaseRaw) and name != NEW
+        options: dict[str, Any] = {} if isinstance(X, Evoked) else {"verbose": False}
+        options |= {"reject_by_annotation": "omit"} if is_cut else {}
         found: list[Float] = []
-        for start, stop in spans:
-            if isinstance(X, BaseEpochs):
-                found += list(_as_epochs(X.get_data(picks=wanted, tmin=start, tmax=stop, verbose=False), name))
-            elif isinstance(X, Evoked) or (window is None and name in NEW):
-                found += list(_as_epochs(X.get_data(picks=wanted)[None], name))
-            else:
-                first, last = (None if time is None else X.time_as_index(time)[0] for time in (start, stop))
-                block = X.get_data(wanted, first or 0, last, reject_by_annotation="omit", verbose=False)
-                n_pieces = max(int(block.shape[1] / X.info["sfreq"] / PIECE), 1)
-                found += np.array_split(_as_epochs(block[None], name)[0], n_pieces, axis=1)
+        spans: Any = (None, None) if window is None else window
+        for start, stop in np.reshape(spans, (-1, 2)):
+            data = X.get_data(picks=wanted, tmin=start, tmax=stop, **options)
+            epochs = _as_epochs(data if isinstance(X, BaseEpochs) else data[None], name)
+            n_pieces = max(int(epochs.shape[2] / X.info["sfreq"] / PIECE), 1) if is_cut else 1
+            found += [piece for epoch in epochs for piece in np.array_split(epoch, n_pieces, axis=1)]
         return found
 
 
 def _as_epochs(X: Any, name: str) -> npt.NDArray[Any]:
     """Check an array of epochs x channels x times."""
     signals = np.asarray(X)
-    if signals.ndim == 3 and not signals.shape[2]:
-        advice = "Choose another window; spans that are annotated as bad are left out."
-        raise InvalidValueError(f"{name} has no samples", advice=advice)
     if signals.ndim != 3 or signals.dtype.kind not in "fiu" or not signals.size:
         problem = f"{name} has shape {signals.shape} and type {signals.dtype}"
-        advice = "Give real numbers of epochs x channels x times, or MNE's Raw or Epochs."
-        raise InvalidTypeError(problem, advice=f"{advice} For tables of rows use DiscriminativePCA.")
+        advice = "Give real numbers of epochs x channels x times, or MNE's Raw or Epochs; bad spans are left out."
+        raise InvalidValueError(problem, advice=f"{advice} For tables of rows use DiscriminativePCA.")
+    if not np.all(np.isfinite(signals)):
+        raise InvalidValueError(f"there is NaN or infinity in {name}", advice="Drop such epochs.")
     return signals.astype(np.float64, copy=False)
-
-
-def _event_names(epochs: Any) -> npt.NDArray[Any]:
-    """Return the name of the event of each of MNE's epochs."""
-    if not hasattr(epochs, "events"):
-        raise InvalidValueError("needs y, the condition of each epoch", parameter="target_label", advice="Give y.")
-    names = {number: name for name, number in epochs.event_id.items()}
-    return np.array([names[number] for number in epochs.events[:, 2]])
 
 
 def _moments(pieces: Sequence[Float]) -> ScatterMoments:
