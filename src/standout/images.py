@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from standout._arrays import Float
-from standout._messages import FileError, InvalidTypeError, InvalidValueError, require_extra, shown
+from standout._messages import InvalidTypeError, InvalidValueError, require_extra, shown
 from standout.estimators import DiscriminativePCA
+from standout.io._files import attempt, check_choice, check_file
 
 __all__ = ["NoiseFractions", "noise_fractions", "read_cube"]
 
@@ -47,15 +48,13 @@ class NoiseFractions:
     images: Float
 
     @property
-    def ratio(self) -> Float:
-        """Ratio of the variance of the pixels to the variance of the noise, on held-out strips if there are folds."""
-        held_out = np.asarray(self.model.ratio_)
-        return np.where(np.isnan(held_out), self.model.eigenvalues_, held_out)
-
-    @property
     def snr(self) -> Float:
-        """Signal-to-noise ratio of each component: its ratio minus one."""
-        return self.ratio - 1.0
+        """Signal-to-noise ratio of each component, on held-out strips if there are folds.
+
+        The ratio of the variance of the pixels to the variance of the noise, minus one.
+        """
+        held_out = np.asarray(self.model.ratio_)
+        return np.where(np.isnan(held_out), self.model.eigenvalues_, held_out) - 1.0
 
     def transform(self, cube: Any) -> Float:
         """Return the scores of the pixels of another cube, or of the same one, as images.
@@ -201,26 +200,20 @@ def read_cube(path: str | os.PathLike[str], *, variable: str | None = None) -> n
     (4, 5, 6)
     """
     place = Path(path).expanduser()
-    try:
-        if place.suffix == ".npy":
-            return np.load(place, allow_pickle=False)
-        if place.suffix == ".mat":
-            return _from_matlab(place, variable)
+    check_file(place)
+    return attempt(place, "an image cube", lambda: _read(place, variable))
+
+
+def _read(place: Path, variable: str | None) -> npt.NDArray[Any]:
+    """Read the only array, or the array of a name among those with three dimensions."""
+    if place.suffix == ".npy":
+        return np.load(place, allow_pickle=False)
+    if place.suffix != ".mat":
         require_extra("spectral", "spectra", "a cube from a file of images")
         import spectral
 
         image = spectral.open_image(str(place))
         return np.asarray(image.load(dtype=np.result_type(image.dtype, np.float32)))
-    except (InvalidValueError, ImportError):
-        raise
-    # The readers raise errors of many types on files that are damaged or not there.
-    except Exception as error:
-        advice = "Give an .hdr header of ENVI, a .mat or an .npy file."
-        raise FileError(f"{shown(place)} cannot be read as a cube: {str(error).rstrip('.')}", advice=advice) from error
-
-
-def _from_matlab(place: Path, variable: str | None) -> npt.NDArray[Any]:
-    """Read the array of a name, or the only one with three dimensions."""
     require_extra("pymatreader", "mat", "reading .mat files")
     from pymatreader import read_mat
 
@@ -247,18 +240,16 @@ def as_rows(
         raise InvalidValueError(problem, parameter="mask", advice=f"Give an array of bool of shape {shape}.")
     strips = np.broadcast_to((np.arange(shape[0]) * N_STRIPS // shape[0])[:, None], shape)
     pixels = whole[inside]
-    if not isinstance(noise, str):
+    if isinstance(noise, str):
+        check_choice(noise, "noise", ["differences"])
+        other, of_other = _differences(whole, inside, strips, direction)
+    else:
         dark = np.asarray(noise)
         if dark.ndim < 2 or dark.dtype.kind not in "fiu" or dark.shape[-1] != n_bands:
             problem = f"has shape {dark.shape}, but the cube has {n_bands} bands"
             raise InvalidValueError(problem, parameter="noise", advice="Give a dark image with the same bands.")
         other = dark.reshape(-1, n_bands).astype(np.float64)
         of_other = np.arange(len(other)) * N_STRIPS // len(other)
-    elif noise == "differences":
-        other, of_other = _differences(whole, inside, strips, direction)
-    else:
-        advice = "Use 'differences', or a dark image."
-        raise InvalidValueError("is not a kind of noise", parameter="noise", value=noise, advice=advice)
     other += (pixels.mean(axis=0, dtype=np.float64) - other.mean(axis=0, dtype=np.float64)).astype(other.dtype)
     few = min(shape[0], len(other)) < 2 * N_STRIPS
     return inside, [pixels, other], [] if few else [strips[inside], of_other]
@@ -286,9 +277,7 @@ def _differences(
     cube: npt.NDArray[Any], inside: Mask, strips: npt.NDArray[np.intp], direction: str
 ) -> tuple[Float, npt.NDArray[np.intp]]:
     """Return differences of neighbours with the covariance of the noise, and the strip of each."""
-    if direction not in STEPS:
-        advice = f"Use {', '.join(map(repr, STEPS))}."
-        raise InvalidValueError("is not a direction", parameter="direction", value=direction, advice=advice)
+    check_choice(direction, "direction", STEPS)
     found, numbers = [], []
     for down, right in STEPS[direction]:
         here = np.s_[: len(cube) - down, max(-right, 0) : cube.shape[1] - max(right, 0)]

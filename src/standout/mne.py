@@ -15,8 +15,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from standout._arrays import Float
-from standout._messages import InvalidTypeError, InvalidValueError, choices, dataset_names, listed, require_extra
+from standout._messages import InvalidTypeError, InvalidValueError, dataset_names, listed, require_extra
 from standout._options import check_parameters, check_weights
+from standout.io._files import check_choice
 from standout.moments import NormSums, ScatterMoments
 from standout.problem import Problem, solve
 from standout.selection import TallData, choose, judge
@@ -144,9 +145,7 @@ class Contrast(TransformerMixin, BaseEstimator):
             The fitted transformer itself.
         """
         check_parameters("dpca", {name: getattr(self, name) for name in ("n_components", "shrinkage", "cv")})
-        if self.output not in OUTPUTS:
-            advice = f"Use one of {choices(OUTPUTS)}."
-            raise InvalidValueError("is unknown", parameter="output", value=self.output, advice=advice)
+        check_choice(self.output, "output", OUTPUTS)
         pieces, types = self._conditions(X, y, background, window, background_window)
         self.n_features_in_ = pieces[0][0].shape[0]
         if isinstance(self.n_components, str | None) or self.n_components > self.n_features_in_:

@@ -24,7 +24,6 @@ from standout._messages import (
     FileError,
     InvalidTypeError,
     InvalidValueError,
-    MissingFileError,
     listed,
     require_extra,
     short,
@@ -35,6 +34,7 @@ from standout._writing import write_whole
 from standout.estimators import ESTIMATORS, BackgroundPipeline
 from standout.features import LandmarkMap, NamedKernel, PrecomputedKernel, SumKernel
 from standout.io import Preparation
+from standout.io._files import check_file
 from standout.moments import FoldPattern, NormSums, RobustWeights, RootMoments, ScatterMoments, WeightSums
 from standout.private._sums import Grid, PrivateMoments, Spent
 from standout.problem import Problem
@@ -195,14 +195,10 @@ def load(path: str | os.PathLike[str]) -> Any:
     3
     """
     place = _place(path)
-    if not os.path.isfile(place):
-        kind = FileError if os.path.exists(place) else MissingFileError
-        raise kind(f"there is no file {shown(place)}", advice="Give the name of a file written by standout.save.")
+    check_file(place)
     try:
         with place.open("rb") as file:
             model, versions = _read(file)
-    except PermissionError as error:
-        raise FileError(f"{shown(place)} cannot be read: {error.strerror}", advice="Check its permissions.") from error
     # A damaged or forged file can lead to any error.
     except Exception as error:
         raise InvalidValueError(f"{shown(place)} cannot be loaded: {_reason(error)}", advice=_AGAIN) from error

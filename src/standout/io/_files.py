@@ -102,7 +102,7 @@ def find_files(paths: Any, format: str | None) -> tuple[list[Path], str]:
     if count > 1:
         raise InvalidValueError(f"{shown(twice)} is named more than once", advice="Name each file once.")
     for file in files:
-        _check(file)
+        check_file(file)
     return files, str(next(iter(kinds)))
 
 
@@ -138,7 +138,7 @@ def _is_store(folder: Path) -> bool:
     return any(os.path.isfile(folder / mark) for mark in _ZARR_MARKS)
 
 
-def _check(file: Path) -> None:
+def check_file(file: Path) -> None:
     """Check that a path names a file that can be read and is not empty."""
     if _is_store(file):
         return
