@@ -273,7 +273,7 @@ def test_the_embedding_is_coloured_by_labels_numbers_and_genes(adata):
     axes = standout.pl.embedding(adata, color="type")
     assert {text.get_text() for text in axes.get_legend().get_texts()} == {"background", "B", "NK", "T"}
     for color in ("depth", "gene 5"):
-        axes = standout.pl.embedding(adata, basis="X_dpca", color=color, components=(1, 0))
+        axes = standout.pl.embedding(adata, color=color, components=(1, 0))
         assert (axes.get_title(), axes.get_xlabel()) == (color, "dpca 2")
         assert len(axes.figure.axes) == 2
     assert standout.pl.embedding(adata, "dpca", show=True) is None

@@ -150,21 +150,15 @@ def _columns_of(model: Any) -> dict[str, npt.NDArray[Any]]:
     return {name: np.asarray(value) for name, value in columns.items() if value is not None}
 
 
-def fit_of(adata: Any, key: str) -> tuple[Any, str, str]:
-    """Return the results of a fit in uns, and the keys of its scores and components."""
+def fit_of(adata: Any, key: str, *, on_genes: bool = False) -> tuple[Any, str, str]:
+    """Return the results of a fit in uns, and the keys of its scores and of its components, of genes if needed."""
     fits = [name for name, about in adata.uns.items() if isinstance(about, Mapping) and "ratio" in about]
     known(key, "key", fits, "a fit of standout.tl in adata.uns")
-    keys = {name: (of_cells, of_genes) for of_cells, of_genes, name in NAMES.values()}
-    return adata.uns[key], *keys.get(key, (key, key))
-
-
-def components_of(adata: Any, key: str) -> tuple[Any, str, str]:
-    """Return the same as `fit_of`; raise an error if the fit has no components of genes."""
-    found = fit_of(adata, key)
-    if found[2] not in adata.varm:
+    of_cells, of_genes = next((names[:2] for names in NAMES.values() if names[2] == key), (key, key))
+    if on_genes and of_genes not in adata.varm:
         advice = "Use the result of tl.dpca or tl.cpca on genes: kernels and use_rep have no components of genes."
         raise InvalidValueError("has no components of genes", parameter="key", value=key, advice=advice)
-    return found
+    return adata.uns[key], of_cells, of_genes
 
 
 class Backed(Source):
@@ -195,11 +189,10 @@ def rows_of(matrix: Any, cells: Mask | None, genes: Mask | None) -> Any:
 
 def layer_of(adata: Any, layer: str | None) -> Any:
     """Return a layer, or X."""
-    if layer is not None:
-        return adata.layers[known(layer, "layer", adata.layers, "in adata.layers")]
-    if adata.X is None:
+    found = adata.X if layer is None else adata.layers[known(layer, "layer", adata.layers, "in adata.layers")]
+    if found is None:
         raise InvalidValueError("adata.X is empty", advice="Name a layer with `layer`.")
-    return adata.X
+    return found
 
 
 def _genes(adata: Any, mask_var: Any) -> tuple[Mask | None, Any]:

@@ -7,6 +7,7 @@ generator needs a file or a download.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -162,25 +163,18 @@ def _halves(n_rows: int) -> npt.NDArray[np.intp]:
     return (np.arange(n_rows) >= n_rows // 2).astype(np.intp)
 
 
-def _on_circles(
-    radii: Sequence[float | Floats], n_rows: int, noise_variance: float, rng: np.random.Generator
-) -> Floats:
+def _on_circles(radii: Sequence[Any], n_rows: int, noise_variance: float, rng: np.random.Generator) -> Floats:
     """One pair of columns per radius; a radius may differ from row to row."""
-    pairs = []
-    for radius in radii:
-        angle = rng.uniform(0.0, 2.0 * np.pi, n_rows)
-        pairs += [radius * np.cos(angle), radius * np.sin(angle)]
-    noise: Floats = rng.standard_normal((n_rows, len(pairs)))
-    noise *= np.sqrt(noise_variance)
-    return np.column_stack(pairs) + noise
+    angles = rng.uniform(0.0, 2.0 * np.pi, (len(radii), n_rows))
+    lengths = np.array([np.broadcast_to(radius, n_rows) for radius in radii])
+    circles = np.stack([lengths * np.cos(angles), lengths * np.sin(angles)], axis=1).reshape(-1, n_rows).T
+    return circles + np.sqrt(noise_variance) * rng.standard_normal(circles.shape)
 
 
 def _from_factors(factors: Floats, directions: Floats, rng: np.random.Generator) -> Floats:
-    # In place, because the rows may be wide: noise, then signal, then the mean, which differs between datasets.
-    rows: Floats = rng.standard_normal((factors.shape[0], directions.shape[1]))
-    rows += factors @ directions
-    rows += rng.standard_normal(directions.shape[1])
-    return rows
+    noise = rng.standard_normal((factors.shape[0], directions.shape[1]))
+    # The mean differs between datasets.
+    return noise + factors @ directions + rng.standard_normal(directions.shape[1])
 
 
 def make_digits_over_photographs(

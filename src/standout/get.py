@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from standout._annotated import components_of, fit_of, known, scores_of, words
+from standout._annotated import fit_of, known, scores_of, words
 
 __all__ = ["ratios_df", "top_genes_df"]
 
@@ -51,7 +51,7 @@ def top_genes_df(adata: Any, key: str = "dpca", *, component: int = 0, n_genes: 
     """
     from pandas import DataFrame
 
-    of_genes = components_of(adata, key)[2]
+    of_genes = fit_of(adata, key, on_genes=True)[2]
     filters, correlations = np.asarray(adata.varm[of_genes]), np.asarray(adata.varm[f"{of_genes}_correlations"])
     number = known(component, "component", range(filters.shape[1]), "a component of the fit")
     first = np.argsort(-np.abs(correlations[:, number]), kind="stable")[:n_genes]

@@ -23,9 +23,8 @@ def __dir__() -> list[str]:
 
 def embedding(
     adata: Any,
-    key: str | None = None,
+    key: str = "dpca",
     *,
-    basis: str = "dpca",
     color: str | None = None,
     components: tuple[int, int] = (0, 1),
     layer: str | None = None,
@@ -40,8 +39,8 @@ def embedding(
     ----------
     adata : AnnData
         As `standout.tl.dpca` or another tool left it.
-    key, basis : str, default="dpca"
-        Name under which the fit was written; `basis` is scanpy's word.
+    key : str, default="dpca"
+        Name under which the fit was written.
     color : str, default=None
         A column of ``adata.obs``, labels or numbers, or a gene.
     components : (int, int), default=(0, 1)
@@ -71,22 +70,20 @@ def embedding(
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['background', 'stim']
     """
-    name = (basis if key is None else key).removeprefix("X_")
-    scores, is_target, is_background = scores_of(adata, name, components)
+    scores, is_target, is_background = scores_of(adata, key, components)
     labels = None
-    if color is not None and color in adata.obs.columns:
-        numeric = adata.obs[color].dtype.kind in "fiu"
-        labels = np.asarray(adata.obs[color])[is_target] if numeric else words(adata, color, "color")[is_target]
-    elif color is not None:
-        known(color, "color", adata.var_names, "a column of adata.obs or a gene")
-        if np.sum(adata.var_names == color) > 1:
+    if color is not None:
+        known(color, "color", [*adata.obs.columns, *adata.var_names], "a column of adata.obs or a gene")
+        is_gene = color not in adata.obs.columns
+        if is_gene and np.sum(adata.var_names == color) > 1:
             advice = "Use adata.var_names_make_unique(), or sum up such genes."
             raise InvalidValueError("names several genes", parameter="color", value=color, advice=advice)
-        labels = np.asarray(adata.obs_vector(color, layer=layer), dtype=np.float64)[is_target]
-    axes = plots.scores(
-        scores[is_target], [scores[is_background]], labels=labels, names=["target", "background"], ax=ax
-    )
-    axes.set(xlabel=f"{name} {components[0] + 1}", ylabel=f"{name} {components[1] + 1}", title=color or "")
+        is_number = is_gene or adata.obs[color].dtype.kind in "fiu"
+        found = adata.obs_vector(color, layer=layer) if is_number else words(adata, color, "color")
+        labels = np.asarray(found)[is_target]
+    names = ["target", "background"]
+    axes = plots.scores(scores[is_target], [scores[is_background]], labels=labels, names=names, ax=ax)
+    axes.set(xlabel=f"{key} {components[0] + 1}", ylabel=f"{key} {components[1] + 1}", title=color or "")
     return _shown(axes, show)
 
 

@@ -361,16 +361,17 @@ def project(
     """
     cells.check_annotated(adata, copy)
     cells.check_annotated(adata_ref, False)
-    about, of_cells, of_genes = cells.components_of(adata_ref, key)
+    about, of_cells, of_genes = cells.fit_of(adata_ref, key, on_genes=True)
     cells.check_genes(adata, "adata")
     cells.check_genes(adata_ref, "adata_ref")
     filters, means = np.asarray(adata_ref.varm[of_genes]), np.asarray(adata_ref.var[f"{key}_mean"], dtype=np.float64)
     used = np.any(filters != 0.0, axis=1)
     names = adata_ref.var_names[used]
     places = adata.var_names.get_indexer(names)
-    if (places < 0).any() or len(names) != about["n_genes"]:
-        missing = f": {listed('gene', names[places < 0].tolist())}" if (places < 0).any() else ""
-        problem = f"{int((places >= 0).sum())} of the {int(about['n_genes'])} genes of the fit are there{missing}"
+    n_there, n_genes = int((places >= 0).sum()), int(about["n_genes"])
+    if n_there < max(n_genes, len(names)):
+        missing = f": {listed('gene', names[places < 0].tolist())}" if n_there < len(names) else ""
+        problem = f"{n_there} of the {n_genes} genes of the fit are there{missing}"
         raise InvalidValueError(problem, advice="Fit the reference on genes that both have (mask_var).")
     layer = about["params"].get("layer") if layer is None else layer
     source = open_dataset(cells.rows_of(cells.layer_of(adata, layer), None, None), "the cells").select(places)
