@@ -279,7 +279,7 @@ def test_mne_draws_patterns_and_filters(epochs):
         (lambda s, y: Contrast(1).fit(s, background_window=(0, 1)), "window=.* needs MNE's Raw or Epochs"),
         (lambda s, y: Contrast(1, target_label="up").fit(s, y), "target_label='up' is not one of several labels"),
         (lambda s, y: Contrast(1, target_label="left").fit(s), "target_label needs y"),
-        (lambda s, y: Contrast(1, target_label="left").fit(s, y, background=s), "both `target_label` and a background"),
+        (lambda s, y: Contrast(1, target_label="left").fit(s, y, background=s), "no background, or more than one kind"),
         (lambda s, y: Contrast(9).fit(s, background=s), "n_components=9 cannot be used"),
         (lambda s, y: Contrast(1, shrinkage=2).fit(s, background=s), "shrinkage=2"),
         (lambda s, y: Contrast(1, output="x").fit(s, background=s), "output='x' is unknown"),

@@ -88,24 +88,6 @@ class NoiseFractions:
         scores[:, :, kept:] = 0.0
         return self.model.inverse_transform(scores.reshape(-1, scores.shape[2])).reshape(*scores.shape[:2], -1)
 
-    def plot_scree(self, *, ax: Any = None) -> Any:
-        """Draw the SNR of each component on a logarithmic scale; below the line at 1, noise is larger than signal.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes new ones.
-
-        Returns
-        -------
-        matplotlib Axes
-        """
-        from standout import plots
-
-        axes = plots._intervals(ax, self.snr, np.asarray(self.model.ratio_interval_) - 1.0)
-        axes.set(ylabel="signal-to-noise ratio")
-        return axes
-
 
 def noise_fractions(
     cube: Any,
@@ -148,7 +130,8 @@ def noise_fractions(
     Returns
     -------
     NoiseFractions
-        With ``snr``, ``images``, ``model``, ``transform``, ``denoise`` and ``plot_scree``.
+        With ``snr``, ``images``, ``model``, ``transform`` and ``denoise``. `standout.plots.ratios` draws the ratios of
+        ``model``, which are the SNR plus one.
 
     Notes
     -----

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from standout._arrays import Float
-from standout._messages import InvalidTypeError, InvalidValueError, dataset_names, listed, require_extra
+from standout._messages import InvalidTypeError, InvalidValueError, listed, require_extra
 from standout._options import check_parameters, check_weights
 from standout.io._files import check_choice
 from standout.moments import NormSums, ScatterMoments
@@ -288,19 +288,15 @@ class Contrast(TransformerMixin, BaseEstimator):
             self.ch_names_ = [X.ch_names[place] for place in picks]
             types = X.info.get_channel_types(picks)
         whole = self._signals(X, "the target", window)
+        if (self.target_label is None) == (background is None and background_window is None):
+            advice = "Give either `background` or `background_window`, or labels with `target_label`."
+            raise InvalidValueError("there is no background, or more than one kind of it", advice=advice)
         if self.target_label is None:
-            if background is None and background_window is None:
-                advice = "Give `background`, `background_window`, or labels with `target_label`."
-                raise InvalidValueError("there is no background to compare with", advice=advice)
             given = X if background is None else background
-            each = given if isinstance(given, list | tuple) else [given]
-            names = dataset_names(len(each) + 1)
-            others = [self._signals(one, name, background_window) for one, name in zip(each, names[1:], strict=True)]
-            pieces = [whole, *others]
+            parts = {"the target": whole}
+            for number, one in enumerate(given if isinstance(given, list | tuple) else [given], start=1):
+                parts[f"background {number}"] = self._signals(one, f"background {number}", background_window)
         else:
-            if background is not None or background_window is not None:
-                problem = "both `target_label` and a background are given"
-                raise InvalidValueError(problem, advice="Give labels y, or a background, not both.")
             if y is None and not hasattr(X, "events"):
                 raise InvalidValueError("needs y, the condition of each epoch", parameter="target_label")
             labels = np.asarray(y)
@@ -314,14 +310,14 @@ class Contrast(TransformerMixin, BaseEstimator):
                 raise InvalidValueError(problem, parameter="target_label", value=self.target_label, advice=advice)
             self.background_labels_ = [label for label in known if label != self.target_label]
             every = [self.target_label, *self.background_labels_]
-            names = [f"the condition {label!r}" for label in every]
-            pieces = [[whole[place] for place in np.flatnonzero(labels == label)] for label in every]
-        for name, part in zip(names, pieces, strict=True):
-            if len(part) < 2 or part[0].shape[0] != pieces[0][0].shape[0]:
+            parts = {f"the condition {one!r}": [whole[k] for k in np.flatnonzero(labels == one)] for one in every}
+        n_channels = whole[0].shape[0]
+        for name, part in parts.items():
+            if len(part) < 2 or part[0].shape[0] != n_channels:
                 problem = f"{name} has {len(part)} epochs of {part[0].shape[0]} channels"
-                advice = f"Give at least two epochs of the {pieces[0][0].shape[0]} channels of the target."
+                advice = f"Give at least two epochs of the {n_channels} channels of the target."
                 raise InvalidValueError(problem, advice=advice)
-        return pieces, types or ["signal"] * pieces[0][0].shape[0]
+        return list(parts.values()), types or ["signal"] * n_channels
 
     def _signals(self, X: Any, name: str = NEW, window: Any = None) -> list[Float]:
         """Return signals as pieces of channels x times."""

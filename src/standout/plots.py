@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from standout._arrays import Float
 from standout._messages import InvalidValueError, require_extra
@@ -123,9 +122,7 @@ def correlations(model: Any, component: int = 0, *, n_columns: int = 12, names: 
     -------
     matplotlib Axes
     """
-    values = np.asarray(model.correlations_)[component]
-    order, words = _largest(values, n_columns, names, model)
-    ax = _bars(ax, words, values[order])
+    ax = _largest(ax, model, np.asarray(model.correlations_)[component], n_columns, names)
     ax.set(xlim=(-1.05, 1.05), xlabel=f"correlation with component {component + 1}")
     return ax
 
@@ -200,8 +197,7 @@ def means(model: Any, *, n_columns: int = 12, names: Any = None, ax: Any = None)
     from standout.report._findings import LEVEL, SIZE
 
     found = model.mean_differences_
-    order, words = _largest(found.effect, n_columns, names, model)
-    ax = _bars(ax, words, found.effect[order], ~np.isin(order, found.different(LEVEL, SIZE)))
+    ax = _largest(ax, model, found.effect, n_columns, names, found.different(LEVEL, SIZE))
     ax.set(xlabel="difference of means (standard deviations); grey: not distinguishable from chance")
     return ax
 
@@ -218,11 +214,12 @@ def _axes(ax: Any) -> Any:
     return pyplot.subplots(figsize=(5.5, 4.5), layout="constrained")[1]
 
 
-def _largest(values: Float, count: int, names: Any, model: Any) -> tuple[npt.NDArray[np.intp], list[str]]:
-    """Return the places of the largest values, and the names of these columns."""
+def _largest(ax: Any, model: Any, values: Float, count: int, names: Any, real: Any = None) -> Any:
+    """Draw the largest values of columns as bars; grey for columns that are not among the real ones."""
     order = np.argsort(-np.abs(values), kind="stable")[:count]
     known = getattr(model, "feature_names_in_", None) if names is None else names
-    return order, [f"column {k}" if known is None else str(known[k]) for k in order.tolist()]
+    words = [f"column {k}" if known is None else str(known[k]) for k in order.tolist()]
+    return _bars(ax, words, values[order], None if real is None else ~np.isin(order, real))
 
 
 def _intervals(ax: Any, ratios: Any, intervals: Any, spread: Any = None, real: Any = True) -> Any:
@@ -269,9 +266,8 @@ def _plane(points: Any, place: int) -> Float:
     """Return two columns. A single component is spread over the height, each dataset in its own strip."""
     array = np.asarray(points, dtype=np.float64)
     if array.ndim != 2 or not array.shape[0] or not array.shape[1]:
-        raise InvalidValueError(
-            f"the scores have shape {array.shape}", advice="Give at least one row and one component."
-        )
+        problem = f"the scores have shape {array.shape}"
+        raise InvalidValueError(problem, advice="Give at least one row and one component.")
     if array.shape[1] > 1:
         return array[:, :2]
     return np.column_stack([array[:, 0], -place + 0.7 * (np.arange(len(array)) * 0.618034 % 1.0)])
@@ -285,9 +281,7 @@ def _limits(points: Float) -> tuple[Float, Float]:
     return np.where(inside, points, np.inf).min(axis=0), np.where(inside, points, -np.inf).max(axis=0)
 
 
-def _dots(
-    ax: Any, plane: Float, low: Float, high: Float, *, color: str, label: str | None = None, **style: Any
-) -> None:
+def _dots(ax: Any, plane: Float, low: Float, high: Float, color: str, label: str | None = None, **style: Any) -> None:
     look = {"s": 16, "alpha": 0.7, "marker": "o", **style}
     shown = np.clip(plane, low, high)
     far = (shown != plane).any(axis=1)
