@@ -260,9 +260,7 @@ def inner(first: Float, second: Float) -> float:
 
 def sum_of_squares(numbers: Array) -> float:
     """Sum the squares of all numbers."""
-    if is_foreign(numbers):
-        return inner(numbers, numbers)
-    flat = np.ravel(numbers, order="K")
+    flat = numbers if is_foreign(numbers) else np.ravel(numbers, order="K")
     return inner(flat, flat)
 
 

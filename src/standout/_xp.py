@@ -126,20 +126,18 @@ def indices_like(indices: Array, reference: Array) -> Array:
     return namespace(reference).asarray(np.array(indices, dtype=np.int64), device=device(reference))
 
 
+def _as(reference: Array) -> dict[str, Any]:
+    return {"dtype": namespace(reference).float64, "device": device(reference)} if is_foreign(reference) else {}
+
+
 def eye(size: int, reference: Array) -> Array:
     """Return the identity matrix in the library and on the device of a reference."""
-    if not is_foreign(reference):
-        return np.eye(size)
-    xp = namespace(reference)
-    return xp.eye(size, dtype=xp.float64, device=device(reference))
+    return namespace(reference).eye(size, **_as(reference))
 
 
 def zeros(shape: tuple[int, ...], reference: Array) -> Array:
     """Return zeros in the library and on the device of a reference; for NumPy with contiguous columns."""
-    if not is_foreign(reference):
-        return np.zeros(shape, order="F")
-    xp = namespace(reference)
-    return xp.zeros(shape, dtype=xp.float64, device=device(reference))
+    return namespace(reference).zeros(shape, **(_as(reference) or {"order": "F"}))
 
 
 # --- entries, rows and columns --------------------------------------------------------------------------------------
@@ -147,9 +145,7 @@ def zeros(shape: tuple[int, ...], reference: Array) -> Array:
 
 def largest(numbers: Array) -> float:
     """Return the largest of some numbers, or 0 if none is positive."""
-    if is_foreign(numbers):
-        return max(float(namespace(numbers).max(numbers)), 0.0) if numbers.shape[0] else 0.0
-    return float(np.max(numbers, initial=0.0))
+    return max(float(namespace(numbers).max(numbers)), 0.0) if numbers.shape[0] else 0.0
 
 
 def concat(arrays: Sequence[Array], axis: int = 0) -> Array:
@@ -196,10 +192,7 @@ def column_products(first: Array, second: Array) -> Array:
 
 def column_norms(matrix: Array) -> Array:
     """Return the Euclidean length of each column."""
-    if is_foreign(matrix):
-        return namespace(matrix).linalg.vector_norm(matrix, axis=0)
-    lengths: Array = np.linalg.norm(matrix, axis=0)
-    return lengths
+    return namespace(matrix).sqrt(column_products(matrix, matrix))
 
 
 def diagonal(matrix: Array) -> Array:
@@ -226,10 +219,7 @@ def columns_as_rows(matrix: Array) -> Array:
 
 def eigh(matrix: Array) -> tuple[Array, Array]:
     """Return all eigenvalues of a symmetric matrix, in ascending order, and the eigenvectors as columns."""
-    if is_foreign(matrix):
-        values, vectors = namespace(matrix).linalg.eigh(matrix)
-        return values, vectors
-    return linalg.eigh(matrix, check_finite=False)
+    return namespace(matrix).linalg.eigh(matrix) if is_foreign(matrix) else linalg.eigh(matrix, check_finite=False)
 
 
 def leading_eigenvectors(matrix: Float, count: int) -> tuple[Float, Float]:
