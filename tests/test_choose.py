@@ -63,7 +63,7 @@ def test_a_ratio_at_the_level_of_rounding_is_missing():
     ],
 )
 def test_held_out_rows_are_centred_and_corrected_for_their_centre(subjects, center, target, background, step):
-    train = Sums((gather(np.array([[0.0], [2.0], [0.0], [2.0]])), gather(np.array([[-1.0], [1.0], [-1.0], [1.0]]))), 1)
+    train = Sums((gather(np.array([[0.0], [2.0], [0.0], [2.0]])), gather(np.array([[-3.0], [3.0], [-3.0], [3.0]]))), 1)
     test = (gather(np.array([[0.0], [4.0]])), gather(np.array([[0.0], [2.0]])))
     held = held_variances(Problem(center=center), train, test, np.ones((1, 1)), subjects)
     np.testing.assert_allclose([held.target[0], held.backgrounds[0, 0]], [target, background])

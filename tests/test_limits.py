@@ -1,0 +1,155 @@
+"""Limits, defaults and units of rules: numbers just inside and outside of a limit, and what does not change answers."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from standout import DiscriminativePCA, bootstrap, permutation_test
+from standout._arrays import dense
+from standout.moments import FoldPattern, ScatterMoments, gather, gather_keyed
+from standout.pencil import Form
+from standout.problem import Problem, Sums, solve
+from standout.selection import MeanDifferences, choose_weights, simplex_grid
+
+pytestmark = pytest.mark.filterwarnings("ignore::standout._messages.FindingWarning")
+
+
+# --- choices -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rows", "width", "d", "expected"),
+    [
+        # From all columns to two, or to the components, by equal factors: fifteen numbers, rounded.
+        ((20, 20), 12, 1, [12, 11, 9, 8, 7, 6, 5, 4, 3, 2]),
+        # Wide rows: half as many columns as there are rows, after all columns.
+        ((8, 12), 100, 3, [100, 10, 9, 8, 7, 6, 5, 4, 3]),
+    ],
+)
+def test_numbers_of_columns_that_are_compared(rng, rows, width, d, expected):
+    X, Y = (rng.normal(size=(n, width)) for n in rows)
+    path = DiscriminativePCA(d, n_columns="auto").fit(X, background=Y).columns_path_
+    assert path.values.tolist() == expected
+
+
+@pytest.mark.parametrize("unit", [1e-3, 50.0])
+def test_a_fold_without_variance_of_the_background_does_not_depend_on_the_unit(rng, unit):
+    """The value of the fold is infinite, so its vector has unit length, and not the unit of the background."""
+    X, Y = rng.normal(size=(2, 40, 3))
+    X[:, 0] *= 3.0
+    Y[FoldPattern(5).of(np.arange(40)) != 2, 0] = 0.0
+    plain, other = (
+        DiscriminativePCA(2, shrinkage=0.0).fit(X * scale, background=Y * scale) for scale in ([1.0] * 3, [unit, 1, 1])
+    )
+    np.testing.assert_allclose(other.ratio_, plain.ratio_, rtol=1e-8)
+    np.testing.assert_allclose(other.eigenvalues_, plain.eigenvalues_, rtol=1e-8)
+
+
+# --- defaults ------------------------------------------------------------------------------------------------------
+
+
+def test_inference_states_its_settings_and_prints_no_draws(rng):
+    X, Y = rng.normal(size=(2, 30, 3))
+    X[:, 0] *= 5.0
+    model = DiscriminativePCA(1, shrinkage=0.1).fit(X, background=Y)
+    test, drawn = permutation_test(model, X, background=Y), bootstrap(model, X, background=Y)
+    assert (test.level, test.n_draws) == (0.05, (199,))
+    assert (drawn.level, drawn.n_draws, len(drawn.ratios)) == (0.9, 200, 200)
+    for found in (test, drawn):
+        assert "draws=[" not in repr(found)
+        assert len(repr(found)) < 250
+
+
+def test_means_differ_from_a_fifth_of_a_standard_deviation_and_a_q_value_of_five_percent_on():
+    q_values, effects = np.array([0.01, 0.05, 0.01, 0.06, 0.0]), np.array([0.2, -0.5, 0.19, 0.9, 0.3])
+    assert MeanDifferences(effects, q_values, q_values).different().tolist() == [1, 4, 0]
+
+
+# --- quadratic forms -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["scatter", "root", "rows"])
+@pytest.mark.parametrize("coefficients", [(), (1.0,), (0.5, 2.0), (1.0, -3.0)], ids=str)
+@pytest.mark.parametrize("ridge", [0.0, 0.7, np.array([0.1, 2.0, 0.0, 1.0])], ids=["none", "number", "diagonal"])
+def test_a_form_is_one_matrix_in_all_of_its_views(rng, kind, coefficients, ridge):
+    parts = [rng.normal(size=(9, 4)) * [1.0, 5.0, 0.2, 1.0] for _ in coefficients]
+    if kind == "rows":
+        parts = [sparse.csr_array(part) for part in parts]
+    form = Form(4, tuple((c, gather(part, kind=kind)) for c, part in zip(coefficients, parts, strict=True)), ridge)
+    matrix = np.diag(np.broadcast_to(ridge, 4)) + sum(
+        c * np.cov(dense(part).T, bias=True) for c, part in zip(coefficients, parts, strict=True)
+    )
+    U, scale = rng.normal(size=(4, 2)), np.array([1.0, 0.5, 4.0, 2.0])
+    exact = {"atol": 1e-12 * np.abs(matrix).max()}
+    np.testing.assert_allclose(form.matrix(), matrix, **exact)
+    np.testing.assert_allclose(form.diagonal, np.diag(matrix), **exact)
+    np.testing.assert_allclose(form.apply(U), matrix @ U, **exact)
+    np.testing.assert_allclose(form.value(U), np.diag(U.T @ matrix @ U), rtol=1e-9)
+    np.testing.assert_allclose(form.in_units(scale).matrix(), matrix * np.outer(scale, scale), rtol=1e-9, **exact)
+    np.testing.assert_allclose(form.scaled(3.0).matrix(), 3.0 * matrix, **exact)
+    negative = -1.0 in np.sign(coefficients)
+    assert form.is_nonnegative is not negative
+    assert form.has_ridge is (np.ndim(ridge) > 0 or ridge > 0.0)
+    if not negative:
+        np.testing.assert_allclose(form.root().T @ form.root(), matrix, **exact)
+    bare = matrix - np.diag(np.broadcast_to(ridge, 4))
+    np.testing.assert_allclose(form.added.matrix() - form.subtracted.matrix(), bare, **exact)
+    assert Form(4, (), 1.0).is_identity
+    assert not form.is_identity
+
+
+@pytest.mark.parametrize(("left", "solver"), [(1e-13, "root"), (1e-11, "dense")])
+def test_a_column_with_a_variance_of_rounding_beside_the_others_is_solved_through_roots(left, solver):
+    """The limit is 100 times the precision and the number of columns: 4.4e-13 for 20 columns."""
+    correlation = np.eye(20)
+    correlation[0, 1] = correlation[1, 0] = np.sqrt(1.0 - left)
+    target, background = (ScatterMoments(50, np.zeros(20), 50.0 * part) for part in (np.eye(20), correlation))
+    assert solve([target, background], Problem()).solver == solver
+
+
+def test_sums_of_norms_are_gathered_only_if_asked_for(rng):
+    rows = rng.normal(size=(8, 2))
+    assert gather(rows).norms is None
+    assert gather(rows, kind="root").norms is None
+    assert gather_keyed(rows, None)[0].norms is None
+
+
+# --- units of a test ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n_rows", "unit"), [(2000, "rows"), (2001, "blocks")])
+def test_up_to_four_thousand_rows_are_dealt_one_by_one(rng, n_rows, unit):
+    X, Y = rng.normal(size=(2000, 2)), rng.normal(size=(n_rows, 2))
+    model = DiscriminativePCA(1, shrinkage=0.1, cv=None).fit(X, background=Y)
+    assert permutation_test(model, X, background=Y, n_draws=19).unit == unit
+
+
+# --- weights of backgrounds ----------------------------------------------------------------------------------------
+
+
+def diagonal_sums(*variances):
+    parts = (ScatterMoments(50, np.zeros(len(own)), 50.0 * np.diag(np.array(own, dtype=float))) for own in variances)
+    return Sums(tuple(parts), len(variances[0]))
+
+
+@pytest.mark.parametrize("size", [1e-8, 1.0, 1e8])
+def test_worst_case_weights_do_not_depend_on_the_size_of_the_values(size):
+    """With backgrounds (2, 1) and (1, 4), both columns have the same ratio at a weight of 3/4 for the first."""
+    sums = diagonal_sums([size, size], [2.0, 1.0], [1.0, 4.0])
+    chosen = choose_weights("worst-case", sums, Problem(weights=(0.5, 0.5))).weights
+    np.testing.assert_allclose(chosen, [0.75, 0.25], atol=1e-3)
+
+
+def test_spectral_weights_are_among_the_most_that_have_one_view():
+    # Column 0 leads at a weight of 0 and 1/8 for the first background, column 2 at 7/8 and 1, column 1 between.
+    sums = diagonal_sums([1.0, 1.0, 1.0], [10.0, 1.5, 0.1], [0.1, 1.5, 10.0])
+    first, _ = choose_weights("spectral", sums, Problem(weights=(0.5, 0.5))).weights
+    assert 0.25 <= first <= 0.75
+    # One view for all weights.
+    sums = diagonal_sums([9.0, 1.0, 1.0], [1.0, 1.5, 1.1], [1.1, 1.5, 1.0])
+    assert sum(choose_weights("spectral", sums, Problem(weights=(0.5, 0.5))).weights) == 1.0
+
+
+def test_the_grid_of_weights_has_at_most_two_hundred_points_or_the_corners():
+    assert [len(simplex_grid(n, 8)) for n in (1, 2, 3, 4, 6)] == [1, 9, 45, 165, 126]
+    np.testing.assert_array_equal(np.sort(simplex_grid(300, 2), axis=0), np.sort(np.eye(300), axis=0))
