@@ -144,6 +144,21 @@ def test_learned_weights_prefer_the_kernel_that_shows_the_circles():
     assert clustering_error(model.transform(data.target), data.labels) <= 0.02
 
 
+def test_learned_weights_are_the_best_of_a_grid_of_fits():
+    X, Y = np.random.default_rng(1).normal(size=(2, 50, 3))
+    X[:, 0] *= 2.5
+    X[:, 1] = X[:, 0] ** 2 + 0.3 * X[:, 1]
+    given = {"kernel": ["linear", ("homogeneous_polynomial", {"degree": 2})], "epsilon": 0.1}
+    model = KernelDiscriminativePCA(1, kernel_weights="learn", **given).fit(X, background=Y)
+    # In units of the mean of each kernel's diagonal over the target.
+    lengths = np.sum(X**2, axis=1)
+    weights = np.array([[share, 4 - share] for share in range(5)]) / [lengths.mean(), np.mean(lengths**2)]
+    fits = [KernelDiscriminativePCA(1, kernel_weights=own, **given).fit(X, background=Y) for own in weights]
+    best = weights[np.argmax([fit.ratio_[0] for fit in fits])]
+    np.testing.assert_allclose(model.kernel_weights_, best / best.sum(), rtol=1e-9)
+    assert 0.0 < model.kernel_weights_[1] < 1.0
+
+
 def test_a_kernel_that_is_too_narrow_has_no_ratio(rng):
     """Two samples of one distribution whose kernel is nearly the identity: held-out rows have no variance at all."""
     X, Y = rng.normal(size=(2, 100, 5)) * 60

@@ -140,19 +140,20 @@ class KernelTransformer(BackgroundTransformer):
         some: list[Source] = []
         for source in sources:
             count = source.count_rows()
-            chosen = np.sort(rng.choice(count, min(count, LEARNED_ROWS // len(sources)), replace=False))
-            some.append(InMemory(source.take(chosen), source.name))
+            numbers = np.sort(rng.choice(count, min(count, LEARNED_ROWS // len(sources)), replace=False))
+            some.append(InMemory(source.take(numbers), source.name))
         # Each kernel is divided by its size before mixing.
         units = np.array([float(np.mean(to_host(part.diagonal(some[0].rows)))) or 1.0 for part in kernel.kernels])
-        best, chosen_weights = -np.inf, np.asarray(kernel.weights)
+        best, chosen = -np.inf, kernel
         for point in simplex_grid(len(kernel.kernels), STEPS):
-            mixture = replace(kernel, weights=point / units)
+            # With sum 1, as in the fit: a given ε depends on the size of the kernel.
+            mixture = replace(kernel, weights=point / units / np.sum(point / units))
             found = self._located(some, mixture, seed)
             fit, _ = self._fit_coordinates(found.sources, found.map, seed)
             worth = -np.inf if fit.held_out is None else float(np.nanmean(np.log(fit.held_out.ratio)))
             if worth > best:
-                best, chosen_weights = worth, point / units
-        return replace(kernel, weights=chosen_weights / chosen_weights.sum())
+                best, chosen = worth, mixture
+        return chosen
 
     def _located(self, sources: Sequence[Source], kernel: Kernel, seed: int) -> Coordinates:
         plain = all(part.weights is None and part.covariates is None for part in sources)
