@@ -2,14 +2,16 @@
 
 import numpy as np
 import pytest
-from scipy import sparse
+from scipy import sparse, stats
 
 from standout import DiscriminativePCA, bootstrap, permutation_test
 from standout._arrays import dense
+from standout._messages import InvalidValueError
 from standout.moments import FoldPattern, ScatterMoments, gather, gather_keyed
 from standout.pencil import Form
 from standout.problem import Problem, Sums, solve
-from standout.selection import MeanDifferences, choose_weights, simplex_grid
+from standout.selection import MeanDifferences, choose_weights, plan_folds, simplex_grid
+from standout.sources import InMemory
 
 pytestmark = pytest.mark.filterwarnings("ignore::standout._messages.FindingWarning")
 
@@ -30,6 +32,42 @@ def test_numbers_of_columns_that_are_compared(rng, rows, width, d, expected):
     X, Y = (rng.normal(size=(n, width)) for n in rows)
     path = DiscriminativePCA(d, n_columns="auto").fit(X, background=Y).columns_path_
     assert path.values.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("rows", "cv", "expected"),
+    [(3, 5, 0), (4, 5, 2), (9, 5, 4), (10, 5, 5), (30, 5, 5), (30, 7, 7), (30, None, 0)],
+)
+def test_a_fold_has_two_rows_of_each_dataset(rng, rows, cv, expected):
+    X, Y = rng.normal(size=(30, 2)), rng.normal(size=(rows, 2))
+    for target, background in ((X, Y), (Y, X)):
+        assert DiscriminativePCA(1, shrinkage=0.1, cv=cv).fit(target, background=background).n_folds_ == expected
+    # In batches the number of folds is fixed by the first one.
+    grown = DiscriminativePCA(1, shrinkage=0.1, cv=cv).partial_fit(X[:2], background=Y[:2])
+    grown.partial_fit(X[2:], background=Y[2:] if rows > 2 else None)
+    assert grown.n_folds_ == (expected if expected == cv else 0)
+
+
+@pytest.mark.parametrize(("width", "expected"), [(5000, 5), (5001, 3), (8192, 3), (8193, 0)])
+def test_many_columns_have_few_folds(width, expected):
+    folds, reason = plan_folds([InMemory(np.ones((20, 1)))] * 2, 5, width)
+    assert (folds.n_folds if folds else 0) == expected
+    assert bool(reason) is (expected == 0)
+
+
+def test_there_are_as_many_components_as_rows_have_directions_or_columns(rng):
+    X, Y = rng.normal(size=(2, 3, 10))
+    given = {"shrinkage": 0.5, "cv": None}
+    # Three rows have two directions about their mean.
+    for rows, most in ((slice(None), 4), (slice(0, 3), 3)):
+        target, background = X[:, rows], Y[:, rows]
+        assert DiscriminativePCA(most, **given).fit(target, background=background).n_components_ == most
+        assert DiscriminativePCA(None, **given).fit(target, background=background).n_components_ == most
+        assert DiscriminativePCA(most, **given).partial_fit(target, background=background).n_components_ == most
+        with pytest.raises(InvalidValueError, match=f"Use at most {most}"):
+            DiscriminativePCA(most + 1, **given).fit(target, background=background)
+    few = DiscriminativePCA(5, **given).partial_fit(X, background=Y)
+    assert not hasattr(few, "components_")
 
 
 @pytest.mark.parametrize("unit", [1e-3, 50.0])
@@ -63,6 +101,28 @@ def test_inference_states_its_settings_and_prints_no_draws(rng):
 def test_means_differ_from_a_fifth_of_a_standard_deviation_and_a_q_value_of_five_percent_on():
     q_values, effects = np.array([0.01, 0.05, 0.01, 0.06, 0.0]), np.array([0.2, -0.5, 0.19, 0.9, 0.3])
     assert MeanDifferences(effects, q_values, q_values).different().tolist() == [1, 4, 0]
+
+
+@pytest.mark.parametrize("counts", [(2, 3), (3, 2), (9, 30)])
+def test_p_values_of_means_are_those_of_welch_for_any_number_of_rows(rng, counts):
+    X, Y = (rng.normal(size=(n, 4)) for n in counts)
+    found = DiscriminativePCA(1, shrinkage=0.5, cv=None).fit(X, background=Y).mean_differences_
+    np.testing.assert_allclose(found.p_value, stats.ttest_ind(X, Y, equal_var=False).pvalue, rtol=1e-9)
+
+
+@pytest.mark.parametrize("center", ["own", "background"])
+@pytest.mark.parametrize("n_others", [0, 1, 2])
+def test_a_score_is_the_mean_log_ratio_of_variances(rng, center, n_others):
+    X, *others = rng.normal(size=(3, 40, 3)) * [[[3.0, 2.0, 1.0]], [[1.0, 1.0, 1.0]], [[1.0, 2.0, 1.0]]]
+    weights = np.array([0.2, 0.8])
+    model = DiscriminativePCA(2, center=center, background_weights=weights).fit(X, background=others)
+    new, *parts = 1.5 * rng.normal(size=(1 + n_others, 30, 3)) + 0.5
+    scores = [(part - model.mean_) @ model.components_.T for part in (new, *parts)]
+    own = np.mean(scores[0] ** 2, axis=0) if center == "background" else scores[0].var(axis=0)
+    spreads = np.array([part.var(axis=0) for part in scores[1:]])
+    against = weights @ spreads if n_others == 2 else spreads[0] if n_others else 1.0
+    found = model.score(new, background=parts or None)
+    assert found == pytest.approx(np.mean(np.log(own / against)))
 
 
 # --- quadratic forms -----------------------------------------------------------------------------------------------

@@ -195,6 +195,8 @@ def test_the_ratio_is_that_of_held_out_scores(data, center):
     np.testing.assert_allclose(model.ratio_interval_[:, 0] * model.ratio_interval_[:, 1], model.ratio_**2, rtol=1e-10)
     if center == "background":
         np.testing.assert_allclose(model.spread_ + model.shift_, model.ratio_, rtol=0.02)
+    else:
+        np.testing.assert_allclose(scores[0].mean(axis=0), 0.0, atol=1e-9)
 
 
 @pytest.mark.parametrize(
