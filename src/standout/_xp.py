@@ -160,11 +160,12 @@ def take(array: Any, chosen: Any, axis: int = 0) -> Any:
 
     For a foreign array, numbers or mask may be on the host.
     """
+    before = (slice(None),) * axis
     if not is_foreign(array):
-        return array[chosen] if axis == 0 else array[:, chosen]
+        return array[*before, chosen]
     xp = namespace(array)
     if isinstance(chosen, slice):
-        return array[chosen, ...] if axis == 0 else array[:, chosen]
+        return array[*before, chosen, ...]
     if not is_foreign(chosen):
         chosen = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
     elif xp.isdtype(chosen.dtype, "bool"):
