@@ -219,6 +219,12 @@ def test_rows_of_the_kernel_have_the_answer_of_low_rank_coordinates(data, monkey
     np.testing.assert_allclose(rows.transform(X), factor.transform(X), rtol=1e-5, atol=1e-6)
     for one, two in zip(*(model.held_out_scores(X, background=others) for model in (rows, factor)), strict=True):
         np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-6)
+    path = KernelDiscriminativePCA(2).fit(X, background=others).path_
+    monkeypatch.undo()
+    near = KernelDiscriminativePCA(2).fit(X, background=others).path_
+    # Only a few representatives of a path are solved.
+    np.testing.assert_allclose(near.log_ratios, path.log_ratios, atol=0.3)
+    np.testing.assert_allclose(near.values, path.values, rtol=0.05)
 
 
 def test_covariates_beside_a_kernel_are_warned_of(rng):
