@@ -7,7 +7,7 @@ import pytest
 from scipy import linalg, sparse
 from sklearn.decomposition import PCA
 
-from standout import ContrastivePCA, DiscriminativePCA
+from standout import ContrastivePCA, DiscriminativePCA, scan
 from standout.moments import FoldPattern
 from standout.selection import rule, simplex_grid
 
@@ -804,3 +804,24 @@ def test_wide_rows_whose_squares_are_out_of_range_are_refused(rng):
     X, Y = 1e153 * (rng.normal(size=(2, 20, 90)) * 1e-7 + 1.0)
     with pytest.raises(ValueError, match="squares of the values are out of the range"):
         ContrastivePCA(1, alpha=1.0).fit(X, background=Y)
+
+
+@pytest.mark.parametrize("form", ["array", "scan"])
+@pytest.mark.filterwarnings("ignore:the means of target and background")
+def test_a_background_of_condition_1e12_keeps_its_digits(form, rng, tmp_path):
+    spectrum, ratios = np.logspace(0, -12, 8), np.r_[np.ones(7), 5.0]
+    turn = np.linalg.qr(rng.normal(size=(8, 8)))[0]
+    white = rng.normal(size=(2, 400, 8))
+    white -= white.mean(axis=1, keepdims=True)
+    bases = [np.linalg.qr(part)[0] * 20.0 for part in white]
+    # The means are apart: a large mean must not hide the small directions.
+    X, Y = (bases[0] * np.sqrt(spectrum * ratios)) @ turn.T + 5.0, (bases[1] * np.sqrt(spectrum)) @ turn.T
+    given = []
+    for name, part in (("x", X), ("y", Y)):
+        np.save(tmp_path / f"{name}.npy", part)
+        given.append(part if form == "array" else scan(tmp_path / f"{name}.npy"))
+    model = DiscriminativePCA(1, shrinkage=0.0).fit(given[0], background=given[1])
+    np.testing.assert_allclose(model.eigenvalues_, 5.0, rtol=1e-7)
+    # Sums are kept: more rows can be added.
+    with pytest.warns(UserWarning, match="less than half of the digits"):
+        assert model.partial_fit(X, background=Y).n_samples_ == 800

@@ -15,7 +15,6 @@ from array_libraries import library  # noqa: F401
 from standout.moments import (
     FoldPattern,
     NormSums,
-    RootMoments,
     RowMoments,
     ScatterMoments,
     gather,
@@ -27,7 +26,7 @@ from standout.moments import (
 )
 from standout.sources import InMemory, open_dataset
 
-KINDS = ["scatter", "root"]
+KINDS = ["scatter"]
 EVERY = [*KINDS, "rows"]
 
 
@@ -196,7 +195,6 @@ def test_every_representation_has_the_same_answers(kind, shape, offset, rng):
     near = {"rtol": 1e-10, "atol": 1e-11 * covariance.max() + 1e-15 * offset}
     np.testing.assert_allclose(moments.covariance(), covariance, **near)
     np.testing.assert_allclose(moments.variances, np.diagonal(covariance), **near)
-    np.testing.assert_allclose(moments.root().T @ moments.root(), covariance, **near)
     np.testing.assert_allclose(moments.apply(U), covariance @ U, rtol=1e-9, atol=near["atol"] * 10)
     np.testing.assert_allclose(moments.variance(U), np.einsum("ij,ij->j", U, covariance @ U), rtol=1e-9)
     if kind != "rows":
@@ -476,4 +474,3 @@ def test_scores_are_those_of_centred_rows_however_far_they_are_from_zero(rng):
 def test_kinds_are_as_asked(rng):
     X = rng.normal(size=(9, 5))
     assert isinstance(gather(X), ScatterMoments)
-    assert isinstance(gather(X, kind="root"), RootMoments)

@@ -11,10 +11,10 @@ from scipy import linalg, sparse
 
 from array_libraries import library  # noqa: F401
 from standout._messages import InvalidValueError
-from standout.moments import ScatterMoments, gather
+from standout.moments import ScatterMoments, gather, span_of
 from standout.pencil import Form, Pencil, choose_solver, solve
 
-SOLVERS = ["dense", "iterative", "root"]
+SOLVERS = ["dense", "iterative"]
 
 
 def ratio(target, backgrounds, shrinkage=0.0, kind="scatter", there=lambda X: X):
@@ -34,9 +34,7 @@ def difference(target, backgrounds, weights, alpha, kind="scatter", there=lambda
 
 
 def solved(make, solver, n_components, *args, **options):
-    """Solve by a solver; the root solver is used for moments that are roots."""
-    pencil = make(*args, kind="root" if solver == "root" else "scatter", **options)
-    solution = solve(pencil, n_components, solver="auto" if solver == "root" else solver)
+    solution = solve(make(*args, **options), n_components, solver=solver)
     largest = np.abs(solution.vectors).argmax(axis=0)
     assert np.all(solution.vectors[largest, np.arange(n_components)] > 0.0)
     np.testing.assert_allclose(np.diag(solution.patterns.T @ solution.vectors), 1.0, rtol=1e-6)
@@ -95,7 +93,7 @@ def test_every_solver_agrees_with_scipy(solver, shape, shrinkage, n_backgrounds,
     assert solution.accurate
 
 
-@pytest.mark.parametrize("solver", ["dense", "iterative"])
+@pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("alpha", [0.0, 0.01, 1.0, 30.0, 1000.0])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_solver_finds_the_leading_vectors_of_a_difference(solver, alpha, shape, rng):
@@ -201,7 +199,7 @@ def test_units_of_columns_change_neither_values_nor_scores(solver, seed, powers)
     assert solution.accurate
 
 
-@pytest.mark.parametrize("solver", ["dense", "iterative"])
+@pytest.mark.parametrize("solver", SOLVERS)
 @settings(max_examples=25)
 @given(seed=st.integers(0, 2**32 - 1), power=st.floats(0, 12), shrinkage=st.sampled_from([0.1, 1.0]))
 def test_a_ridge_in_different_units_is_right_or_reported(solver, seed, power, shrinkage):
@@ -320,7 +318,7 @@ def test_directions_that_no_dataset_has_are_left_out(solver, rng):
         solved(ratio, solver, 7, doubled[0], [doubled[1]])
 
 
-@pytest.mark.parametrize("solver", ["dense", "iterative"])
+@pytest.mark.parametrize("solver", SOLVERS)
 def test_a_difference_leaves_out_directions_that_no_dataset_has(solver, rng):
     directions = rng.normal(size=(5, 40))
     target, background = (rng.normal(size=(300, 5)) @ directions for _ in range(2))
@@ -365,7 +363,7 @@ def test_a_background_without_variance_gives_the_order_of_pca(rng):
 def test_with_a_ridge_no_direction_is_absent_however_small_the_ridge(rng):
     target, background = rng.normal(size=(100, 4)), rng.normal(size=(100, 4))
     background[:, 0] = 1.0
-    moments = [gather(X, kind="root") for X in (target, background)]
+    moments = [gather(X) for X in (target, background)]
     # The root of the ridge, 5e-15, is less than the rounding at which a direction would count as absent.
     solution = solve(Pencil(Form(4, ((1.0, moments[0]),)), Form(4, ((1.0, moments[1]),), ridge=25e-30)), 1)
     assert not solution.singular
@@ -378,15 +376,11 @@ def test_no_error_of_linear_algebra_reaches_a_user(seed):
     shape = rng.integers(1, 7, size=2)
     parts = [rng.integers(-2, 3, size=(n, 4)) * 10.0 ** rng.integers(-8, 9) for n in shape]
     parts = [part * rng.choice([0.0, 1.0, 1e-9], size=4) for part in parts]
-    for kind in ("scatter", "root"):
-        for pencil in (
-            ratio(*parts[:1], parts[1:], kind=kind),
-            difference(*parts[:1], parts[1:], [1.0], 2.0, kind=kind),
-        ):
-            for solver in ("auto", "iterative"):
-                n_components = int(rng.integers(1, 5))
-                with suppress(InvalidValueError):
-                    assert solve(pencil, n_components, solver=solver).vectors.shape == (4, n_components)
+    for pencil in (ratio(*parts[:1], parts[1:]), difference(*parts[:1], parts[1:], [1.0], 2.0)):
+        for solver in ("auto", "iterative"):
+            n_components = int(rng.integers(1, 5))
+            with suppress(InvalidValueError):
+                assert solve(pencil, n_components, solver=solver).vectors.shape == (4, n_components)
 
 
 # --- ill-conditioned backgrounds ------------------------------------------------------------------------------------
@@ -403,11 +397,12 @@ def exactly_conditioned(rng, n_rows, spectrum, ratios):
 
 
 @pytest.mark.parametrize("where", [0, -1])
-def test_roots_solve_a_background_of_condition_1e12(where, rng):
+def test_coordinates_in_the_span_solve_a_background_of_condition_1e12(where, rng):
     ratios = np.linspace(1.0, 1.5, 10)
     ratios[where] = 5.0
     target, background = exactly_conditioned(rng, 400, np.logspace(0, -12, 10), ratios)
-    assert solved(ratio, "root", 1, target, [background]).values[0] == pytest.approx(5.0, rel=1e-6)
+    coordinates = span_of([target, background]).coordinates
+    assert solved(ratio, "auto", 1, coordinates[0], coordinates[1:]).values[0] == pytest.approx(5.0, rel=1e-6)
 
 
 def test_the_record_shows_that_rounding_has_cost_half_of_the_digits(rng):

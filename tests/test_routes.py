@@ -5,8 +5,6 @@ import pytest
 from scipy import sparse
 
 from standout import ContrastivePCA, DiscriminativePCA, KernelDiscriminativePCA, scan
-from standout.moments import gather
-from standout.problem import adjusted
 
 pytestmark = pytest.mark.filterwarnings("ignore:the chosen shrinkage", "ignore:the means of target")
 COLUMNS = [f"c{i}" for i in range(6)]
@@ -226,9 +224,3 @@ def test_covariates_leave_the_same_scale_in_wide_rows(rng, scale):
     plain = model.fit(X, background=Y, **given).eigenvalues_
     wide = [np.hstack([rows, np.zeros((20, 90))]) for rows in (X, Y)]
     np.testing.assert_allclose(model.fit(wide[0], background=wide[1], **given).eigenvalues_, plain, rtol=1e-10)
-
-
-def test_covariates_take_the_same_degrees_of_freedom_from_roots_of_scatter(rng):
-    rows = rng.normal(size=(20, 5))
-    root, scatter = (adjusted(gather(rows, kind=kind), 2).covariance() for kind in ("root", "scatter"))
-    np.testing.assert_allclose(root, scatter, rtol=1e-10)

@@ -35,7 +35,7 @@ from standout.estimators import ESTIMATORS, BackgroundPipeline
 from standout.features import LandmarkMap, NamedKernel, PrecomputedKernel, SumKernel
 from standout.io import Preparation
 from standout.io._files import check_file
-from standout.moments import FoldPattern, NormSums, RobustWeights, RootMoments, ScatterMoments, WeightSums
+from standout.moments import FoldPattern, NormSums, RobustWeights, ScatterMoments, WeightSums
 from standout.private._sums import Grid, PrivateMoments, Spent
 from standout.problem import Problem
 from standout.selection import HeldOut, MeanDifferences, Path, PermutationTest, TallData
@@ -48,7 +48,7 @@ _NAMES = ", ".join(kind.__name__ for kind in MODELS)
 # Types of this package that a model holds. Making an object of these types runs no code: add only such types.
 _PARTS = (
     *(LandmarkMap, NamedKernel, PrecomputedKernel, SumKernel),
-    *(FoldPattern, NormSums, RobustWeights, RootMoments, ScatterMoments, WeightSums, PrivateMoments, Spent, Grid),
+    *(FoldPattern, NormSums, RobustWeights, ScatterMoments, WeightSums, PrivateMoments, Spent, Grid),
     *(Problem, HeldOut, MeanDifferences, PermutationTest, Path, TallData, Preparation),
 )
 _OTHERS = {

@@ -9,9 +9,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from standout._arrays import Array, Float, stacked
+from standout._arrays import Array, Float
 from standout._xp import concat, eye, largest_entries, like, namespace, to_host
-from standout.moments import Moments, RootMoments, ScatterMoments, own_shrinkage
+from standout.moments import Moments, ScatterMoments, own_shrinkage
 from standout.pencil import Form, Pencil, Posed, Solution, fold_vectors, path_vectors
 from standout.pencil import solve as solve_pencil
 
@@ -262,8 +262,6 @@ def adjusted(moments: Moments, n_covariates: int, by: Moments | None = None) -> 
         return left
     # The coefficients have taken some degrees of freedom.
     free = moments.effective_count / max(moments.effective_count - n_covariates, 1.0)
-    if isinstance(left, RootMoments):
-        return replace(left, scatter_root=left.scatter_root * free**0.5)
     return replace(left, scatter=left.scatter * free) if isinstance(left, ScatterMoments) else left
 
 
@@ -289,9 +287,6 @@ def column_scale(variances: Sequence[Float], problem: Problem) -> Float:
 def about(moments: Moments, point: Any) -> Moments:
     """Return moments whose second moments are about a point instead of the mean."""
     step = moments.mean - point
-    if isinstance(moments, RootMoments):
-        row = float(np.sqrt(moments.total_weight)) * step[None, :]
-        return replace(moments, scatter_root=stacked([moments.scatter_root, row]))
     scatter = moments.total_weight * moments.covariance()
     scatter += moments.total_weight * step[:, None] * step[None, :]
     return ScatterMoments(moments.count, moments.mean, scatter, moments.precision, weights=moments.weights)

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from standout._messages import InvalidTypeError, InvalidValueError, dataset_names
 from standout._options import check_parameters
 from standout.estimators._fit import BackgroundTransformer, Fit
-from standout.moments import FoldPattern, Moments, RootMoments, ScatterMoments, gather, gather_keyed
+from standout.moments import FoldPattern, Moments, ScatterMoments, gather, gather_keyed
 from standout.selection import Data, Folds, Places, TallData
 from standout.selection._data import FEW_FOLDS, MANY_COLUMNS, MOST_COLUMNS, ROWS_PER_FOLD
 from standout.sources import Source, as_backgrounds, matched, open_dataset
@@ -231,8 +231,6 @@ class IncrementalTransformer(BackgroundTransformer):
         if source is None:
             return own
         given: dict[str, Any] = {"norms": True, "name": source.name, "kind": "scatter"}
-        if any(isinstance(part, RootMoments) for part in own):
-            given["kind"] = "root"
         if folds is None:
             new: Parts = [gather(source, **given)]
         else:

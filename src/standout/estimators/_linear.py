@@ -17,7 +17,7 @@ from standout._xp import columns_as_rows, indices_like, namespace, to_host
 from standout.estimators._fit import LARGE, Fit, check_counts, fit_problem, unit_of
 from standout.estimators._incremental import IncrementalTransformer
 from standout.estimators._scores import keep_parameters
-from standout.moments import RowMoments, project
+from standout.moments import project
 from standout.problem import Problem
 from standout.selection import (
     Data,
@@ -31,6 +31,9 @@ from standout.selection import (
     plan_folds,
 )
 from standout.sources import Source, open_dataset
+
+# Relative rounding error of the rows.
+EPS = float(np.finfo(np.float64).eps)
 
 
 class LinearTransformer(IncrementalTransformer):
@@ -55,19 +58,28 @@ class LinearTransformer(IncrementalTransformer):
         size = width if n_rows is None else min(width, n_rows)
         thin = size > LARGE and all(source.rows is not None and is_sparse(source.rows) for source in sources)
         folds, reason = plan_folds(sources, self.cv, size)
-        kinds = ["rows"] if thin else ["scatter", "root"]
         again = all(source.again for source in sources)
         # Ledoit-Wolf shrinkage needs further sums; "auto" needs them only if folds cannot decide.
         rule = self.shrinkage if self.method == "dpca" and isinstance(self.shrinkage, str) else None
         norms = rule is not None and (rule != "auto" or folds is None or not again)
-        for kind in kinds:
-            data = make_data(sources, folds, norms=norms, kind=kind, wide=wide and not thin)
-            fit = self._fit_data(data, folds, reason)
-            if fit.solution.accurate or wide or not again:
-                break
+        wide = wide and not thin
+        data = used = make_data(sources, folds, norms=norms, kind="rows" if thin else "scatter", wide=wide)
+        fit = self._fit_data(data, folds, reason)
+        # Sums of squares have lost too many digits. Coordinates in the span of the rows keep them.
+        lost = again and not (wide or thin or fit.solution.accurate)
+        if lost and self.smooth is None and width * sum(source.count_rows() for source in sources) <= LARGE**2:
+            used = make_data(sources, folds, norms=norms, wide=True)
+            fit = self._fit_data(used, folds, reason)
+            # The rows themselves are rounded.
+            vectors, values = fit.solution.vectors, fit.solution.values
+            spreads = namespace(vectors).sqrt(sum(used.variances()) @ vectors**2)  # type: ignore[attr-defined]
+            noise = namespace(vectors).where(namespace(values).isinf(values), 0.0, EPS * spreads)
+            fit = replace(fit, solution=replace(fit.solution, rounding=fit.solution.rounding + noise))
         if isinstance(self.n_components, str) and len(sources) > 1:
-            fit = self._count_components(sources, fit, lambda: self._fit_data(data, folds, reason)) or fit
-        self._keep_linear(fit, data)
+            fit = self._count_components(sources, fit, lambda: self._fit_data(used, folds, reason)) or fit
+        self._keep_linear(fit, used)
+        # A copy, without the sums of other folds, which have the same size. Sparse rows are not sums.
+        self._data = replace(data) if isinstance(data, TallData) and not thin else None
         self._folds = folds
         # Rows of a subject are not independent: a subject has the weight of one row in the test of the means.
         known = sources[0].subjects is not None
@@ -128,10 +140,6 @@ class LinearTransformer(IncrementalTransformer):
             self.n_columns_ = len(fit.solution.columns)
             self.columns_path_ = fit.columns_path
         self._column_facts = (*data.column_facts(), [part.effective_count for part in moments])
-        # Here the moments hold sparse rows, and not sums.
-        # A copy, without the sums of other folds, which have the same size.
-        tall = isinstance(data, TallData) and not isinstance(moments[0], RowMoments)
-        self._data = replace(data) if tall else None  # type: ignore[type-var, assignment]
 
     def _scores(self, rows: Rows) -> Array:
         scores: Array = project(rows, self.mean_, self.components_.T)

@@ -3,7 +3,7 @@
 from standout.moments._base import Moments, NormSums, WeightSums, ledoit_wolf
 from standout.moments._base import own_shrinkage as own_shrinkage
 from standout.moments._gather import gather, gather_keyed, project
-from standout.moments._kinds import RootMoments, RowMoments, ScatterMoments
+from standout.moments._kinds import RowMoments, ScatterMoments
 from standout.moments._robust import RobustWeights, Weighed, learn_from, learn_weights, weighed
 from standout.moments._span import Span, pivoted_cholesky, span_of
 from standout.moments._sums import FoldPattern
@@ -13,7 +13,6 @@ __all__ = [
     "Moments",
     "NormSums",
     "RobustWeights",
-    "RootMoments",
     "RowMoments",
     "ScatterMoments",
     "Span",

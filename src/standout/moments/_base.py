@@ -122,8 +122,8 @@ class WeightSums:
 class Moments(ABC):
     """Count, mean and scatter of a dataset: all that the linear methods need.
 
-    The representations differ in how they store the scatter: as a matrix (`ScatterMoments`), as a root
-    (`RootMoments`), or as sparse rows (`RowMoments`). All are merged with ``+``.
+    The representations differ in how they store the scatter: as a matrix (`ScatterMoments`), or as sparse rows
+    (`RowMoments`). All are merged with ``+``.
 
     Attributes
     ----------
@@ -187,18 +187,9 @@ class Moments(ABC):
         """Squared Frobenius norm of the covariance."""
         return sum_of_squares(self.covariance())
 
-    @property
-    @abstractmethod
-    def root_level(self) -> float:
-        """Rounding error of `root`, relative to its largest singular value."""
-
     @abstractmethod
     def covariance(self) -> Float:
         """Return the covariance matrix, with ``1/n`` as in the paper."""
-
-    @abstractmethod
-    def root(self) -> Float:
-        """Return a matrix R of shape (r, n_features) with ``RᵀR`` the covariance."""
 
     @abstractmethod
     def apply(self, U: Float) -> Float:

@@ -23,13 +23,13 @@ from standout._arrays import (
     stacked,
 )
 from standout._messages import InvalidValueError
-from standout._xp import like, namespace, take
+from standout._xp import namespace, take
 from standout.moments._base import Moments
-from standout.moments._kinds import RowMoments, gather_root
+from standout.moments._kinds import RowMoments
 from standout.moments._sums import FoldPattern, Keys, keyed_scatter, with_columns
 from standout.sources import Batch, InMemory
 
-Kind = Literal["auto", "scatter", "root", "rows"]
+Kind = Literal["auto", "scatter", "rows"]
 
 # Sparse rows with more columns are kept, because their scatter matrix would need more than 2 GiB.
 FORMED_SIZE = 16384
@@ -43,9 +43,9 @@ def gather(data: Any, *, kind: Kind = "auto", norms: bool = False, name: str = "
     data : array, sparse matrix or Source
         Real numbers, one row per sample. Weights and covariates of a source are used; covariates become trailing
         columns. Data are never copied as a whole.
-    kind : {"auto", "scatter", "root", "rows"}, default="auto"
-        How the scatter is stored: as a matrix (`ScatterMoments`), as a QR root (`RootMoments`), or as sparse rows
-        (`RowMoments`). "auto" keeps sparse rows with more than 16,384 columns, and forms a matrix otherwise.
+    kind : {"auto", "scatter", "rows"}, default="auto"
+        How the scatter is stored: as a matrix (`ScatterMoments`), or as sparse rows (`RowMoments`). "auto" keeps sparse
+        rows with more than 16,384 columns, and forms a matrix otherwise.
     norms : bool, default=False
         Gather also the sums for Ledoit-Wolf shrinkage.
     name : str, default="the data"
@@ -141,11 +141,8 @@ def _of_batch(
             rows = sparse.hstack([rows, beside], format="csr") if is_sparse(rows) else with_columns(rows, beside)
         found: list[Moments | None] = [None] * keys.n_keys
         for key, places in keys.places(0, rows.shape[0]):
-            some, own = take(rows, places), None if weights is None else weights[places]
-            if kind == "root":
-                found[key] = gather_root(some, None if own is None else like(own, some), norms=norms)
-            else:
-                found[key] = RowMoments(sparse.csr_array(double(some)), own)
+            own = None if weights is None else weights[places]
+            found[key] = RowMoments(sparse.csr_array(double(take(rows, places))), own)
         return found
 
 

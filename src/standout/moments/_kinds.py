@@ -1,4 +1,4 @@
-"""The kinds of moments: the scatter as a matrix, as a QR root for ill-conditioned data, or as sparse rows."""
+"""The kinds of moments: the scatter as a matrix, or sparse rows."""
 
 from __future__ import annotations
 
@@ -13,17 +13,15 @@ from standout._arrays import (
     Array,
     Float,
     Rows,
-    dense,
     double,
     in_type_of,
     is_sparse,
     product,
-    row_blocks,
     self_product,
     stacked,
     weighted_sum,
 )
-from standout._xp import column_products, diagonal, eigh, is_foreign, namespace, take
+from standout._xp import diagonal, is_foreign, namespace, take
 from standout.moments._base import Moments, NormSums, WeightSums, two_sum
 
 # Rows are removed only if the variance of every column falls by at most this factor.
@@ -77,23 +75,9 @@ class ScatterMoments(Moments):
         # Rounding can make the variance of a nearly constant column negative.
         return namespace(self.scatter).clip(diagonal(self.scatter), 0.0, None) / self.total_weight
 
-    @property
-    def root_level(self) -> float:
-        """Square root of the precision, because squaring the data loses half of the digits."""
-        return float(np.sqrt(self.precision * self.n_features))
-
     def covariance(self) -> Float:
         """Return the covariance matrix."""
         return self.scatter / self.total_weight
-
-    def root(self) -> Float:
-        """Return R with ``RᵀR`` equal to the covariance, from the eigenvectors of the correlation matrix."""
-        xp = namespace(self.scatter)
-        scale = xp.sqrt(self.variances)
-        safe = xp.where(scale > 0, scale, 1.0)
-        values, vectors = eigh(self.covariance() / (safe[:, None] * safe))
-        root: Float = xp.sqrt(xp.clip(values, 0.0, None))[:, None] * vectors.T * scale
-        return root
 
     def apply(self, U: Float) -> Float:
         """Multiply the covariance with the columns of U."""
@@ -129,98 +113,6 @@ class ScatterMoments(Moments):
         scatter = self.scatter + theirs if sign > 0.0 else self.scatter - theirs
         add_outer(scatter, weight, step)
         return ScatterMoments(scatter=scatter, **fields)
-
-
-@dataclass(frozen=True, eq=False)
-class RootMoments(Moments):
-    """Count, mean and a root of the scatter: ``rootᵀ root`` is the scatter, which is never formed.
-
-    A root represents directions whose spread is 1e-13 of the largest, a scatter matrix only those above 1e-7. Use it
-    for ill-conditioned or rank-deficient data. Two roots are merged by stacking them and reducing the stack to
-    `n_features` rows by a QR decomposition.
-
-    Attributes
-    ----------
-    count : int
-        Number of rows.
-    mean : ndarray of shape (n_features,)
-    scatter_root : ndarray of shape (r, n_features), r <= n_features
-    precision : float
-        Relative rounding error of the numbers.
-    norms : NormSums or None
-        Sums for Ledoit-Wolf shrinkage.
-    rest : ndarray of shape (n_features,) or None
-        The rounding error of the mean, which merges add to it.
-    weights : WeightSums or None
-        Sums of the weights of the rows, if rows have weights.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from standout.moments import gather
-    >>> X = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 8.0]])
-    >>> moments = gather(X, kind="root")
-    >>> np.allclose(moments.scatter_root.T @ moments.scatter_root, gather(X).scatter)
-    True
-    """
-
-    count: int
-    mean: Float
-    scatter_root: Float
-    precision: float = float(np.finfo(np.float64).eps)
-    norms: NormSums | None = None
-    rest: Float | None = None
-    weights: WeightSums | None = None
-
-    @property
-    def variances(self) -> Float:
-        """Variance of each column."""
-        return column_products(self.scatter_root, self.scatter_root) / self.total_weight
-
-    @property
-    def root_level(self) -> float:
-        """The precision times the size of the root, because nothing is squared."""
-        return self.precision * max(self.scatter_root.shape)
-
-    def covariance(self) -> Float:
-        """Return the covariance matrix."""
-        return self_product(self.scatter_root) / self.total_weight
-
-    def root(self) -> Float:
-        """Return R with ``RᵀR`` the covariance."""
-        return self.scatter_root / float(np.sqrt(self.total_weight))
-
-    def apply(self, U: Float) -> Float:
-        """Multiply the covariance with the columns of U."""
-        return product(self.scatter_root.T, product(self.scatter_root, U)) / self.total_weight
-
-    def variance(self, U: Float) -> Float:
-        """Return the variance of the data along each column of U."""
-        projected = product(self.scatter_root, U)
-        return column_products(projected, projected) / self.total_weight
-
-    def taken(self, columns: npt.NDArray[np.intp]) -> RootMoments:
-        """Return the moments of some of the columns."""
-        root = _compressed([take(self.scatter_root, columns, axis=1)])
-        return replace(self, mean=take(self.mean, columns), scatter_root=root, norms=None, rest=None)
-
-    def mapped(self, L: Float) -> RootMoments:
-        """Return the moments of ``rows @ L``; a 1-D array stands for a diagonal matrix."""
-        if L.ndim == 1:
-            return replace(self, mean=self.mean * L, scatter_root=self.scatter_root * L, norms=None, rest=None)
-        root = _compressed([product(self.scatter_root, L)])
-        return replace(self, mean=L.T @ self.mean, scatter_root=root, norms=None, rest=None)
-
-    def __add__(self, other: Moments) -> Moments:
-        """Return the moments of both datasets together."""
-        if not isinstance(other, Moments):
-            return NotImplemented
-        if isinstance(other, ScatterMoments):
-            return other + self
-        fields, weight, step = self._merged_fields(other)
-        theirs = float(np.sqrt(other.total_weight)) * other.root()
-        root = _compressed([self.scatter_root, theirs, float(np.sqrt(weight)) * step[np.newaxis, :]])
-        return RootMoments(scatter_root=root, **fields)
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,19 +171,10 @@ class RowMoments(Moments):
         # Large means cost digits. Here the variances of the columns only scale the problem.
         return np.maximum(squares - self.mean**2, 0.0)
 
-    @property
-    def root_level(self) -> float:
-        """Rounding error of `root`."""
-        return self.precision * max(self.rows.shape)
-
     def covariance(self) -> Float:
         """Return the covariance matrix."""
         scaled = sparse.csr_array(self.rows.multiply(np.sqrt(self._shares)[:, np.newaxis]))
         return self_product(scaled) - np.multiply.outer(self.mean, self.mean)
-
-    def root(self) -> Float:
-        """Return R with ``RᵀR`` the covariance."""
-        return np.sqrt(self._shares)[:, np.newaxis] * (dense(self.rows) - self.mean)
 
     def apply(self, U: Float) -> Float:
         """Multiply the covariance with the columns of U."""
@@ -331,32 +214,6 @@ class RowMoments(Moments):
             both = [np.ones(part.count) if part.row_weights is None else part.row_weights for part in (self, other)]
             weights = np.concatenate(both)
         return RowMoments(stacked([self.rows, other.rows]), weights)
-
-
-def gather_root(rows: Rows, weights: Float | None = None, *, norms: bool = False) -> RootMoments | None:
-    """Compute the QR root of a dataset's scatter block by block, in float64; None if all weights are zero."""
-    total: Moments | None = None
-    start = 0
-    for block in row_blocks(rows, at_least=2 * rows.shape[1]):
-        numbers = double(dense(block))
-        some = None if weights is None else weights[start : start + block.shape[0]]
-        start += block.shape[0]
-        if some is not None and not float(namespace(some).sum(some)) > 0.0:
-            continue
-        centred, mean, rest = centred_block(numbers, some)
-        sums = NormSums.of(centred, some) if norms else None
-        known = None if some is None else WeightSums.of(some)
-        part = RootMoments(centred.shape[0], mean, _compressed([centred]), norms=sums, rest=rest, weights=known)
-        total = part if total is None else total + part
-    return total if isinstance(total, RootMoments) else None
-
-
-def _compressed(parts: list[Float]) -> Float:
-    """Stack roots, and reduce the stack to no more rows than columns."""
-    stack = stacked(parts)
-    if stack.shape[0] <= stack.shape[1]:
-        return stack
-    return namespace(stack).linalg.qr(stack)[1] if is_foreign(stack) else np.asarray(np.linalg.qr(stack, mode="r"))
 
 
 def centred_block(block: Array, weights: Float | None = None) -> tuple[Array, Float, Float]:

@@ -160,7 +160,8 @@ def span_of(rows: Sequence[Rows], weights: Sequence[Float | None] | None = None)
     origin = _mean(every[0], None if weights is None else weights[0])
     single = all(type(part) is np.ndarray and part.dtype == np.float32 and suits_single(part) for part in every)
     most = sum(part.shape[0] for part in every) - 1
-    while True:
+    # Of more rows than columns, the Gram matrix would be larger than the rows.
+    while most < origin.shape[0]:
         gram, far, single = _gram(every, origin, single)
         least = SINGLE_CONDITIONED if single else ILL_CONDITIONED
         if _are_similar(gram, every, least):
@@ -171,7 +172,7 @@ def span_of(rows: Sequence[Rows], weights: Sequence[Float | None] | None = None)
             break
         single = False
     basis, coordinates = _by_rows(every, origin, most)
-    return Span(_split(coordinates, every), origin, every, far, basis=basis)
+    return Span(_split(coordinates, every), origin, every, False, basis=basis)
 
 
 def _places(rows: list[Rows]) -> list[slice]:
@@ -337,15 +338,25 @@ def _by_rows(rows: list[Rows], origin: Float, most: int) -> tuple[Float, Float]:
     parts = _split(concat([block for _, block in _centred(rows, origin)], axis=1), rows)
     means = [xp.mean(part, axis=0, keepdims=True) for part in parts]
     parts = [part - mean for part, mean in zip(parts, means, strict=True)]
-    every = [*parts, *means]
-    spreads = [float(xp.max(squared_lengths(part))) ** 0.5 for part in every]
     # Smaller lengths are rounding errors of the origin.
-    floor = 100.0 * EPS * (max(spreads) + float(xp.sum(origin**2)) ** 0.5)
-    stack = concat([part / s if s > floor else 0.0 * part for part, s in zip(every, spreads, strict=True)])
-    wide, triangle = xp.linalg.qr(stack.T)
-    turn, sizes, right = xp.linalg.svd(triangle, full_matrices=False)
-    rank = min(int(xp.count_nonzero(sizes > max(stack.shape) * EPS * largest(sizes))), most)
-    found = _split(right[:rank, :].T * sizes[:rank], every)
-    found = [part * spread for part, spread in zip(found, spreads, strict=True)]
-    coordinates = [part + mean for part, mean in zip(found[: len(rows)], found[len(rows) :], strict=True)]
-    return product(wide, turn[:, :rank]), concat(coordinates)
+    sizes = [float(xp.max(squared_lengths(part))) ** 0.5 for part in (*parts, *means)]
+    floor = 100.0 * EPS * (max(sizes) + float(xp.sum(origin**2)) ** 0.5)
+    # Axes of the centred rows come first: small directions would be lost in the axes of rows and means together.
+    basis = _axes(parts, floor)[:, : most + 1 - len(rows)]
+    outside = [mean - product(product(mean, basis), basis.T) for mean in means]
+    more = _axes(outside, floor)
+    basis = xp.linalg.qr(concat([basis, more], axis=1))[0][:, :most]
+    # Products have rounding errors of the size of each row, and not of all rows together.
+    both = zip(parts, means, strict=True)
+    coordinates = [product(part, basis) + product(mean, basis) for part, mean in both]
+    return basis, concat(coordinates)
+
+
+def _axes(parts: list[Float], floor: float) -> Float:
+    """Return the principal axes of rows, which are scaled by dataset; datasets without larger rows have none."""
+    sizes = [float(namespace(part).max(squared_lengths(part))) ** 0.5 for part in parts]
+    stack = concat([part / size if size > floor else 0.0 * part for part, size in zip(parts, sizes, strict=True)])
+    wide, triangle = namespace(stack).linalg.qr(stack.T)
+    turn, spreads, _ = namespace(stack).linalg.svd(triangle, full_matrices=False)
+    least = max(max(stack.shape) * EPS * largest(spreads), floor)
+    return product(wide, turn[:, : int(namespace(stack).count_nonzero(spreads > least))])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from standout._arrays import Float, all_finite, row_slice, stacked, weighted_sum
+from standout._arrays import Float, all_finite, row_slice, stacked
 from standout._xp import (
     cholesky,
     column_norms,
@@ -89,7 +89,8 @@ def solve_root(pencil: Pencil, n_components: int) -> Solution:
     scale = column_norms(stack)
     scale = xp.where(scale == 0, 1.0, scale)
     left, spread, right = xp.linalg.svd(stack / scale, full_matrices=False)
-    level = max(pencil.a.root_level, pencil.b.root_level)
+    # The square root, because squaring the data loses half of the digits.
+    level = float(np.sqrt(pencil.n_features * max(pencil.a.precision, pencil.b.precision)))
     rank = int(xp.count_nonzero(spread > MARGIN * level * spread[0]))
     check_directions(n_components, rank)
     left, spread, right = left[:, :rank], spread[:rank], right[:rank, :].T
@@ -116,20 +117,12 @@ def solve_root(pencil: Pencil, n_components: int) -> Solution:
 
     values = stacked([like(np.full(n_absent, np.inf), root_a), take(finite_values, order)])[:n_components]
     vectors = concat([infinite, finite], axis=1)[:, :n_components]
-    # The error of a root is relative to the root itself, not to its square. It enters through the background (a spread
-    # of one along a vector) and the target (a spread of the root of the value).
-    noise = level * xp.sqrt(weighted_sum(pencil.a.diagonal + like(pencil.b.diagonal, vectors), vectors**2))
-    infinite_values = xp.isinf(values)
-    tiny = float(np.finfo(np.float64).tiny)
-    of_target = noise / xp.sqrt(xp.clip(xp.where(infinite_values, 1.0, values), tiny, None))
     return finish(
         pencil,
         values,
         vectors,
         "root",
         infinite_patterns=infinite_patterns[:, : min(n_absent, n_components)],
-        rounding=xp.where(infinite_values, 0.0, noise + of_target),
-        lost=~infinite_values & (of_target >= 1.0),
         n_absent=n_absent,
         singular=n_absent > 0 or rank < pencil.n_features,
         rank=rank if rank < pencil.n_features else None,

@@ -16,6 +16,7 @@ from standout._xp import (
     add_to_diagonal,
     column_norms,
     column_products,
+    eigh,
     eye,
     is_foreign,
     largest,
@@ -105,11 +106,6 @@ class Form:
         """Relative rounding error of the least precise term."""
         return max((moments.precision for _, moments in self.terms), default=float(np.finfo(np.float64).eps))
 
-    @property
-    def root_level(self) -> float:
-        """Relative rounding error of `root`."""
-        return max((moments.root_level for _, moments in self.terms), default=float(np.finfo(np.float64).eps))
-
     def in_units(self, scale: Float) -> Form:
         """Return the form of ``u / scale``, as a form of columns that are multiplied by `scale`."""
         terms = tuple((weight, part.mapped(like(scale, part.mean))) for weight, part in self.terms)
@@ -137,7 +133,13 @@ class Form:
 
     def root(self) -> Float:
         """Return R with ``RᵀR`` equal to the matrix, which may be overwritten. Coefficients are not negative."""
-        parts = [coefficient**0.5 * moments.root() for coefficient, moments in self.terms if coefficient > 0]
+        bare, parts = replace(self, ridge=0.0), []
+        if self.terms:
+            xp = namespace(bare.diagonal)
+            scale = xp.sqrt(bare.diagonal)
+            safe = xp.where(scale > 0.0, scale, 1.0)
+            values, vectors = eigh(bare.matrix() / (safe[:, None] * safe))
+            parts.append(xp.sqrt(xp.clip(values, 0.0, None))[:, None] * vectors.T * scale)
         if self.has_ridge or not parts:
             parts.append(self.ridge**0.5 * eye(self.n_features, parts[0] if parts else np.zeros(0)))
         return stacked(parts)
@@ -287,17 +289,13 @@ def finish(
     *,
     images: tuple[Float, Float] | None = None,
     infinite_patterns: Float | None = None,
-    rounding: Float | None = None,
-    lost: Array | None = None,
     n_absent: int = 0,
     singular: bool = False,
     rank: int | None = None,
 ) -> Solution:
     """Scale and sign the result of a solver, sort it, and check its accuracy. No other function does this.
 
-    A solver that already has ``A U`` and ``B U`` passes them as `images`. A solver with a better estimate of the error
-    of its values than the rounding of the matrices passes it as `rounding`, with `lost` for the values that are no more
-    than rounding errors.
+    A solver that already has ``A U`` and ``B U`` passes them as `images`.
     """
     xp = namespace(vectors)
     infinite = xp.isinf(values)
@@ -320,8 +318,7 @@ def finish(
     if infinite_patterns is not None:
         n_infinite = infinite_patterns.shape[1]
         patterns[:, :n_infinite] = infinite_patterns * signs[:n_infinite]
-    if rounding is None:
-        rounding, lost = _rounding(pencil, values, vectors, a_vectors)
+    rounding, lost = _rounding(pencil, values, vectors, a_vectors)
     n_lost = 0
     if lost is not None:
         # There are at most as many directions as rows, and as columns that vary.

@@ -10,7 +10,7 @@ import numpy as np
 from standout._arrays import Float
 from standout._messages import InvalidValueError
 from standout._xp import column_norms, eigh, is_foreign, largest, largest_entries, like, namespace, take, to_host
-from standout.moments import Moments, RootMoments
+from standout.moments import Moments
 from standout.pencil._direct import solve_dense, solve_root
 from standout.pencil._iterative import FORMED_SIZE, solve_iterative
 from standout.pencil._record import Form, NotDefiniteError, Pencil, Solution, check_directions
@@ -40,7 +40,7 @@ def choose_solver(n_features: int, n_components: int, *, only_applies: bool = Fa
     3. ``"iterative"`` for more columns: both matrices are formed, B is factorised, and block Lanczos iterations find
        the leading vectors.
 
-    If B is singular, or the moments are QR roots, the problem is solved through roots of both matrices instead.
+    If B is singular, the problem is solved through roots of both matrices instead.
 
     Parameters
     ----------
@@ -186,8 +186,6 @@ def _solved(pencil: Pencil, n_components: int, solver: str, seed: int) -> Soluti
     try:
         if pencil.b.is_identity and not pencil.a.is_nonnegative:
             return _solve_difference(pencil, n_components, solver, seed)
-        if any(isinstance(part, RootMoments) for part in parts):
-            return solve_root(pencil, n_components)
         try:
             found = (
                 solve_dense(pencil, n_components) if solver == "dense" else solve_iterative(pencil, n_components, seed)
