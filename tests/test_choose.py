@@ -136,7 +136,7 @@ def test_numbers_beyond_single_precision_are_solved_in_double_precision(monkeypa
         return cholesky(matrix) if np.all(np.isfinite(matrix)) else None
 
     calls = count()
-    monkeypatch.setattr("standout.pencil._path.cholesky", strict)
+    monkeypatch.setattr("standout.pencil._iterative.cholesky", strict)
     X, Y = np.random.default_rng(0).normal(size=(2, 400, 300))
     X[:, 7] *= 5
     pair, problems = [gather(1e25 * X), gather(1e25 * Y)], [Problem(kind="difference", alpha=a) for a in (1, 0)]

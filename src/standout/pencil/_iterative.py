@@ -15,24 +15,24 @@ from standout._messages import warn_user
 from standout._xp import (
     add_to_diagonal,
     cholesky,
-    column_norms,
     column_products,
-    largest,
+    concat,
+    diagonal,
+    eye,
+    is_foreign,
     like,
     namespace,
     solve_triangular,
-    whiten,
-    zeros,
+    to_host,
 )
-from standout.pencil._direct import cholesky_factor, solve_dense
+from standout.pencil._direct import is_weak, solve_dense
 from standout.pencil._record import Form, NotDefiniteError, Pencil, Solution, UnconvergedWarning, finish
 
 # Up to this many columns matrices are formed. Two of them need 4 GiB.
 FORMED_SIZE = 16384
-# Lanczos: extra vectors in a block, most blocks, and blocks between two checks of the result.
-BLOCK_MORE, BLOCK_STEPS, BLOCK_LOOK = 2, 40, 6
-# The largest degree and growth of the polynomials, and the largest error of an eigenvector's equation.
-BLOCK_DEGREE, BLOCK_GROWTH, BLOCK_TOLERANCE = 4, 1e8, 1e-12
+# Lanczos: extra vectors in a block and in a result, most products, products between two checks, and the largest error
+# of an eigenvector's equation.
+MORE, KEPT_MORE, MOST_STEPS, LOOK, TOLERANCE = 2, 10, 100, 6, 1e-12
 # LOBPCG: additional vectors, which speed up convergence; rank of the approximation of B that preconditions.
 GUARD = 6
 SKETCH = 64
@@ -42,6 +42,8 @@ MOST_ROUNDS = 30
 # LOBPCG: relative residuals to reach, and to accept. The error of a value is the square of its residual.
 AIMED = 1e-6
 ACCEPTABLE = 1e-4
+
+Halves = tuple[Callable[[Float], Float], Callable[[Float], Float]]
 
 
 def solve_iterative(pencil: Pencil, n_components: int, seed: int) -> Solution:
@@ -68,27 +70,31 @@ def _solve_lanczos(pencil: Pencil, n_components: int, seed: int) -> Solution:
     NotDefiniteError
         If B is singular.
     """
-    matrix = pencil.a.matrix()
+    matrix, width = pencil.a.matrix(), n_components + MORE
+    n_steps = min(MOST_STEPS, pencil.n_features // (2 * width))
+    if n_steps < LOOK:
+        return solve_dense(pencil, n_components)
+    halves: Halves | None = (lambda block: block, lambda block: block)
     if pencil.is_difference:
         top = float(_solve_lanczos(Pencil(pencil.a.added, pencil.b), 1, seed).values[0])
-        shifted = cholesky(add_to_diagonal(-matrix, 1.001 * top))
-        if shifted is None:
-            return solve_dense(pencil, n_components)
-        factor, apply = None, _Whitened(None, shifted)
-    else:
-        factor = None if pencil.b.is_identity else cholesky_factor(pencil.b)
-        if factor is None and not pencil.b.is_identity:
+        halves = halves_of(add_to_diagonal(-matrix, 1.001 * top)[None])
+    elif not pencil.b.is_identity:
+        halves = halves_of(like(pencil.b.matrix(), matrix)[None], pencil.b.precision)
+        if halves is None:
             raise NotDefiniteError
-        if factor is not None and pencil.on_device:
-            # On a device, products are faster than triangular systems.
-            matrix = whiten(matrix, like(factor, matrix))
-        apply = _Whitened(matrix, None if pencil.on_device else factor)
-    start = np.random.default_rng(seed).standard_normal((pencil.n_features, n_components + BLOCK_MORE))
-    vectors = _block_lanczos(apply, like(start, matrix), n_components)
-    if vectors is None:
+    if halves is None:
         return solve_dense(pencil, n_components)
-    if factor is not None:
-        vectors = solve_triangular(like(factor, vectors), vectors, transposed=True)
+    forward, backward = halves
+
+    def apply(block: Float) -> Float:
+        inner = backward(block)
+        return forward(inner if pencil.is_difference else product(matrix, inner[0])[None])
+
+    start = random(pencil.n_features, width, seed, matrix)[None]
+    _, vectors, residual = krylov(apply, start, n_components, n_steps, TOLERANCE)
+    if not residual <= TOLERANCE:
+        return solve_dense(pencil, n_components)
+    vectors = backward(vectors)[0, :, :n_components]
     # Rayleigh quotients: values computed from a shift would be rounded at the size of the shift.
     images = pencil.a.apply(vectors), pencil.b.apply(vectors)
     values = column_products(vectors, images[0]) / column_products(vectors, images[1])
@@ -97,77 +103,94 @@ def _solve_lanczos(pencil: Pencil, n_components: int, seed: int) -> Solution:
     return finish(pencil, values, vectors, "iterative", images=images)
 
 
-class _Whitened:
-    """The operator ``L⁻¹ A L⁻ᵀ``, or without A the inverse of ``L Lᵀ``."""
+def krylov(
+    apply: Callable[[Float], Float], block: Float, count: int, n_steps: int, tolerance: float = 0.0
+) -> tuple[Float, Float, float]:
+    """Return values (on the host) and vectors of stacks of symmetric operators in block Krylov spaces.
 
-    def __init__(self, matrix: Float | None, factor: Float | None) -> None:
-        self.matrix, self.factor = matrix, factor
-
-    def __call__(self, block: Float) -> Float:
-        if self.factor is None:
-            return product(self.matrix, block)
-        if self.matrix is None:
-            return solve_triangular(self.factor, solve_triangular(self.factor, block), transposed=True)
-        inner = solve_triangular(self.factor, block, transposed=True)
-        return solve_triangular(self.factor, product(self.matrix, inner))
-
-
-def _block_lanczos(apply: Callable[[Float], Float], block: Float, count: int) -> Float | None:
-    """Return the eigenvectors of the largest eigenvalues of a symmetric operator; None if this would be slow.
-
-    Blocks are wider than the number of wanted vectors, so that equal values are found. After a first look, the
-    iterations go on from the vectors found, and a step is a Chebyshev polynomial of the operator, small over all values
-    but the leading ones: products cost less than making a block orthogonal to all before it.
+    They are in descending order, and more than the wanted number. Blocks are wider than this number, so that equal
+    values are found. A space ends early if the residuals of the wanted vectors are below the tolerance, relative to the
+    largest value. Also return the largest of these residuals when it was last computed.
     """
-    xp, (size, width) = namespace(block), block.shape
-    if 2 * width * BLOCK_LOOK > size:
+    xp, (size, width) = namespace(block), block.shape[-2:]
+    n_steps, residual = max(min(n_steps, size // width - 1), 1), float("inf")
+    more = 0.1 * tolerance / size**0.5 * random(size, width * n_steps, 1, block)
+    basis = block = orthonormal(block)
+    images = block[..., :0]
+    for step in range(n_steps + 1):
+        if step:
+            # The residual of a converged vector is only rounding. Smaller random numbers than the tolerance, the same in
+            # every library, decide how the space goes on.
+            lengths = xp.sum(block**2, axis=-2) ** 0.5
+            block = block + lengths[..., None, :] * more[:, (step - 1) * width : step * width]
+            # Twice, because the first result may be mostly rounding.
+            for _ in range(2):
+                block = block - basis @ (transposed(basis) @ block)
+            block = orthonormal(block)
+            basis = concat([basis, block], axis=-1)
+        block = apply(block)
+        images = concat([images, block], axis=-1)
+        if step < n_steps and not (tolerance and (step + 1) % LOOK == 0):
+            continue
+        inside = to_host(transposed(basis) @ images).astype(np.float64)
+        if not np.all(np.isfinite(inside)):
+            return np.full((*inside.shape[:-2], count), np.nan), basis[..., :count], residual
+        values, turn = np.linalg.eigh(0.5 * (inside + inside.swapaxes(-1, -2)))
+        kept = min(count + KEPT_MORE, values.shape[-1])
+        values, turn = values[..., ::-1][..., :kept], cast(turn[..., ::-1][..., :kept].copy(), basis)
+        vectors = basis @ turn
+        if tolerance:
+            missed = images @ turn[..., :count] - cast(values[..., None, :count].copy(), basis) * vectors[..., :count]
+            lengths = to_host(xp.sum(missed**2, axis=-2)) ** 0.5
+            residual = float(np.max(lengths / np.abs(values[..., :1])))
+            if residual <= tolerance:
+                break
+    return values, vectors, residual
+
+
+def halves_of(matrices: Float, precision: float = 0.0) -> Halves | None:
+    """Return functions that multiply blocks with L⁻¹ and L⁻ᵀ; None if a matrix is not positive definite.
+
+    Matrices may be overwritten.
+    """
+    variances = 1.0 * diagonal(matrices)
+    if is_foreign(matrices):
+        whole = cholesky(matrices)
+        if whole is None or is_weak(whole, variances, precision):
+            return None
+        # Products take a device less time than triangular systems.
+        half = solve_triangular(whole, eye(matrices.shape[-1], whole))
+        return lambda block: half @ block, lambda block: half.mT @ block
+    factors = [factor for part in matrices if (factor := cholesky(part)) is not None]
+    if len(factors) < len(matrices) or any(map(is_weak, factors, variances, [precision] * len(factors))):
         return None
-    n_steps = min(BLOCK_STEPS, size // (2 * width))
-    basis, images = (zeros((size, width * n_steps), block) for _ in range(2))
-    polynomial: Callable[[Float, Float], Float] | None = None
-    n_blocks = 0
-    while n_blocks < n_steps:
-        before, end = basis[:, : n_blocks * width], (n_blocks + 1) * width
-        # Twice, because the first result may be mostly rounding.
-        for _ in range(2):
-            block = xp.linalg.qr(block - before @ (before.T @ block))[0]
-        image = apply(block)
-        basis[:, end - width : end], images[:, end - width : end] = block, image
-        n_blocks += 1
-        if n_blocks % BLOCK_LOOK == 0:
-            inside = basis[:, :end].T @ images[:, :end]
-            values, turn = xp.linalg.eigh(0.5 * (inside + inside.T))
-            values, turn = xp.flip(values, axis=0), xp.flip(turn, axis=1)[:, :width]
-            vectors, turned = basis[:, :end] @ turn, images[:, :end] @ turn
-            missed = column_norms(turned - values[:width] * vectors)
-            if largest(missed[:count]) <= BLOCK_TOLERANCE * float(abs(values[0])):
-                return vectors[:, :count]
-            if not float(values[width - 1]) > float(values[-1]):
-                return None  # all values are the same, or not finite
-            if polynomial is None:
-                polynomial = _chebyshev(apply, float(values[-1]), float(values[width - 1]), float(values[0]))
-                block, image, n_blocks = vectors, turned, 1
-                basis[:, :width], images[:, :width] = block, image
-        block = image if polynomial is None else polynomial(block, image)
-    return None
+
+    def solved(block: Float, transposed: bool) -> Float:
+        pairs = zip(factors, block, strict=True)
+        return np.stack([solve_triangular(factor, part, transposed=transposed) for factor, part in pairs])
+
+    return lambda block: solved(block, False), lambda block: solved(block, True)
 
 
-def _chebyshev(
-    apply: Callable[[Float], Float], lower: float, upper: float, top: float
-) -> Callable[[Float, Float], Float]:
-    """Apply a polynomial of an operator to a block, given its image. It is small for values between two ends."""
-    middle, scale = 0.5 * (lower + upper), 2.0 / (upper - lower)
-    # Rounding of the part with the largest value must not hide the rest.
-    growth = np.arccosh(max(scale * (top - lower) - 1.0, 1.0 + 1e-3))
-    degree = int(np.clip(np.arccosh(BLOCK_GROWTH) / growth, 1, BLOCK_DEGREE))
+def random(size: int, width: int, seed: int, reference: Float) -> Float:
+    """Return the same random numbers for every library."""
+    return cast(np.random.default_rng(seed).standard_normal((size, width)), reference)
 
-    def polynomial(block: Float, image: Float) -> Float:
-        before, block = block, scale * (image - middle * block)
-        for _ in range(1, degree):
-            before, block = block, 2.0 * scale * (apply(block) - middle * block) - before
-        return block
 
-    return polynomial
+def cast(numbers: Float, reference: Float) -> Float:
+    """Return numbers in the library and the precision of a reference."""
+    return like(numbers, reference) if is_foreign(reference) else np.asarray(numbers, dtype=reference.dtype)
+
+
+def orthonormal(block: Float) -> Float:
+    """Return orthonormal bases of the columns."""
+    basis: Float = namespace(block).linalg.qr(block)[0]
+    return basis
+
+
+def transposed(matrices: Float) -> Float:
+    """Return the transposes of a stack."""
+    return matrices.mT if is_foreign(matrices) else np.swapaxes(matrices, -1, -2)
 
 
 # --- without matrices ------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ Everything here works on stacks: the pencils of several folds, of the same size,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,23 +13,17 @@ import numpy as np
 from scipy import linalg
 
 from standout._arrays import Float
-from standout._xp import cholesky, concat, diagonal, eye, is_foreign, like, namespace, solve_triangular, to_host
+from standout._xp import concat, diagonal, eye, is_foreign, like, namespace, to_host
 from standout.moments import Moments, ScatterMoments
-from standout.pencil._direct import is_weak
+from standout.pencil._iterative import LOOK, MORE, cast, halves_of, krylov, orthonormal, random, transposed
 
 # Representatives, as shares of the length of a path. Nearly full regularisation hardly changes the components.
 REPRESENTATIVES = (0.0, 0.22, 0.83)
-# Extra vectors in a block, and in what a representative adds to the span.
-MORE, KEPT_MORE = 2, 10
 # Products for the first representative, and for those that start from the vectors of another one.
 FIRST_STEPS, NEXT_STEPS = 6, 5
 # Products for the components of a fold. They start from random vectors, so that results do not depend on the path or
 # the array library, and end at this residual.
 FOLD_STEPS, FOLD_EXACT = 20, 1e-10
-# Products between two checks of the residual.
-LOOK = 6
-# Random numbers that are added to a block, as a share of its size.
-BLUR = 1e-12
 # Columns are brought to one size if their variances differ by more than the first number. Beyond the second one,
 # iterations are not tried.
 UNEVEN, MOST_UNEVEN = 1e4, 1e10
@@ -134,8 +128,8 @@ class _Stack:
         """Return the sums of the matrices of each fold with a ridge, a stack of shape (n_folds, n, n)."""
         xp, (n_folds, n_terms, size, _) = namespace(self.matrices), self.matrices.shape
         flat = xp.reshape(self.matrices, (n_folds, n_terms, -1))
-        whole = xp.reshape(_as(coefficients[:, None], flat) @ flat, (n_folds, size, size))
-        ridge = _as(ridges[:, None] * self.scale**2, flat)
+        whole = xp.reshape(cast(coefficients[:, None], flat) @ flat, (n_folds, size, size))
+        ridge = cast(ridges[:, None] * self.scale**2, flat)
         if is_foreign(flat):
             return whole + ridge[:, :, None] * eye(size, whole)
         # In place: matrices may be large.
@@ -146,8 +140,8 @@ class _Stack:
         """Return values and vectors at some values, in the span of bases or in all directions; NaN if B is singular."""
         small, squares = self.matrices, self.scale[:, :, None] ** 2
         if basis is not None:
-            small = _transposed(basis)[:, None] @ (small @ basis[:, None])
-            ridge = to_host(_transposed(basis) @ (_as(squares, basis) * basis))
+            small = transposed(basis)[:, None] @ (small @ basis[:, None])
+            ridge = to_host(transposed(basis) @ (cast(squares, basis) * basis))
         else:
             ridge = squares * np.eye(len(squares[0]))
         small = to_host(small)
@@ -167,30 +161,30 @@ class _Stack:
         difference they use ``L⁻¹ E L⁻ᵀ`` with ``σ E - A = L Lᵀ``, and σ just above all eigenvalues, found by trying.
         """
         target, squares = self.matrices[:, 0], self.scale[:, :, None] ** 2
-        block = target @ _random(target.shape[-1], count + MORE, 0, target)
-        bounds, started = self.inside(_orthonormal(block) if span is None else span, [value], count + MORE)
+        block = target @ random(target.shape[-1], count + MORE, 0, target)
+        bounds, started = self.inside(orthonormal(block) if span is None else span, [value], count + MORE)
         if span is not None:
             block = started[:, 0] / self.units[..., None]
         bounds, shift, halves = bounds[:, 0], None, None
         if not self.difference:
             limit = self.precision if tolerance else 0.0
-            halves = _halves(self.summed(self.second[:, value], self.ridges[:, value]), limit)
+            halves = halves_of(self.summed(self.second[:, value], self.ridges[:, value]), limit)
         elif np.all(np.isfinite(bounds)):
             step = 0.1 * (bounds[:, 0] - bounds[:, -1]) + 1e-3 * np.abs(bounds).max(axis=-1)
             step = np.where(step > 0.0, step, 1.0)
             while halves is None:
                 shift = bounds[:, 0] + step
-                halves = _halves(self.summed(-self.first[:, value], shift))
+                halves = halves_of(self.summed(-self.first[:, value], shift))
                 step = 4.0 * step
         if halves is None:
             return None
         forward, backward = halves
-        square = _as(squares, target)
+        square = cast(squares, target)
 
         def turned(part: Float) -> Float:
             return forward(target @ part if shift is None else square * part)
 
-        values, vectors = krylov(lambda part: turned(backward(part)), turned(block), count, steps, tolerance)
+        values, vectors, _ = krylov(lambda part: turned(backward(part)), turned(block), count, steps, tolerance)
         values = values * self.first[:, value, :1] if shift is None else shift[:, None] - 1.0 / values
         return values, backward(vectors)
 
@@ -225,12 +219,12 @@ def path_vectors(
                 found = stack.iterated(place, n_components, NEXT_STEPS if blocks else FIRST_STEPS, span)
                 if found is not None:
                     blocks.append(found[1])
-                    span = _orthonormal(found[1])
+                    span = orthonormal(found[1])
         if not blocks and single:
             return path_vectors(folds, n_components, seed, single=False)
         if not blocks:
             return [[None] * n_values for _ in folds]
-        basis = _orthonormal(concat(blocks, axis=-1))
+        basis = orthonormal(concat(blocks, axis=-1))
     values, vectors = stack.inside(basis, slice(None), n_components)
     usable = np.all(np.isfinite(values), axis=-1)
     return [[vectors[i, j] if usable[i, j] else None for j in range(n_values)] for i in range(n_folds)]
@@ -260,70 +254,6 @@ def fold_vectors(folds: Sequence[Posed], n_components: int) -> list[tuple[Float,
     return [(values[i], vectors[i]) if known else None for i, known in enumerate(usable)]
 
 
-def krylov(
-    apply: Callable[[Float], Float], block: Float, count: int, steps: int, tolerance: float = 0.0
-) -> tuple[Float, Float]:
-    """Return values (on the host) and vectors of symmetric operators in block Krylov spaces, in descending order.
-
-    Blocks are wider than the number of wanted vectors, so that equal values are found. A space ends early if the
-    residuals of the wanted vectors are below the tolerance.
-    """
-    xp, (size, width) = namespace(block), block.shape[-2:]
-    steps = max(min(steps, size // width - 1), 1)
-    more = _random(size, width * steps, 1, block)
-    basis = block = _orthonormal(block)
-    images = block[..., :0]
-    while True:
-        block = apply(block)
-        images = concat([images, block], axis=-1)
-        n_steps = images.shape[-1] // width
-        if n_steps > steps or (tolerance and n_steps % LOOK == 0):
-            inside = to_host(_transposed(basis) @ images).astype(np.float64)
-            if not np.all(np.isfinite(inside)):
-                return np.full((*inside.shape[:-2], count), np.nan), basis[..., :count]
-            values, turn = np.linalg.eigh(0.5 * (inside + inside.swapaxes(-1, -2)))
-            kept = min(count + KEPT_MORE, values.shape[-1])
-            values, turn = values[..., ::-1][..., :kept], _as(turn[..., ::-1][..., :kept].copy(), basis)
-            vectors = basis @ turn
-            if n_steps > steps:
-                return values, vectors
-            missed = images @ turn[..., :count] - _as(values[..., None, :count], basis) * vectors[..., :count]
-            lengths = to_host(xp.sum(missed**2, axis=-2)) ** 0.5
-            if np.all(lengths <= tolerance * values[..., :1]):
-                return values, vectors
-        # The residual of a converged vector is only rounding. The same random numbers are added in every library.
-        lengths = xp.sum(block**2, axis=-2) ** 0.5
-        block = block + BLUR * lengths[..., None, :] * more[:, (n_steps - 1) * width : n_steps * width]
-        # Twice, because the first result may be mostly rounding.
-        for _ in range(2):
-            block = block - basis @ (_transposed(basis) @ block)
-        block = _orthonormal(block)
-        basis = concat([basis, block], axis=-1)
-
-
-def _halves(
-    matrices: Float, precision: float = 0.0
-) -> tuple[Callable[[Float], Float], Callable[[Float], Float]] | None:
-    """Return functions that multiply blocks with L⁻¹ and L⁻ᵀ; None if a matrix is not positive definite."""
-    variances = 1.0 * diagonal(matrices)
-    if is_foreign(matrices):
-        whole = cholesky(matrices)
-        if whole is None or is_weak(whole, variances, precision):
-            return None
-        # Products take a device less time than triangular systems.
-        half = solve_triangular(whole, eye(matrices.shape[-1], whole))
-        return lambda block: half @ block, lambda block: half.mT @ block
-    factors = [factor for part in matrices if (factor := cholesky(part)) is not None]
-    if len(factors) < len(matrices) or any(map(is_weak, factors, variances, [precision] * len(factors))):
-        return None
-
-    def solved(block: Float, transposed: bool) -> Float:
-        pairs = zip(factors, block, strict=True)
-        return np.stack([solve_triangular(factor, part, transposed=transposed) for factor, part in pairs])
-
-    return lambda block: solved(block, False), lambda block: solved(block, True)
-
-
 def _small(a: Float, b: Float, count: int, precision: float = 0.0) -> tuple[Float, Float]:
     """Return the leading values and vectors of stacks of small pencils on the host; NaN where B is singular."""
     a, b, size = a.astype(np.float64), b.astype(np.float64), a.shape[-1]
@@ -340,21 +270,3 @@ def _small(a: Float, b: Float, count: int, precision: float = 0.0) -> tuple[Floa
             values[place], vectors[place] = found[count - 1 :: -1], turn[:, ::-1]
     values[np.any(diagonal(b) ** 2 < 100.0 * size * precision * variances, axis=-1)] = np.nan
     return values, vectors
-
-
-def _random(size: int, width: int, seed: int, reference: Float) -> Float:
-    return _as(np.random.default_rng(seed).standard_normal((size, width)), reference)
-
-
-def _as(numbers: Float, reference: Float) -> Float:
-    """Return numbers in the library and the precision of a reference."""
-    return like(numbers, reference) if is_foreign(reference) else np.asarray(numbers, dtype=reference.dtype)
-
-
-def _orthonormal(block: Float) -> Float:
-    basis: Float = namespace(block).linalg.qr(block)[0]
-    return basis
-
-
-def _transposed(matrices: Float) -> Float:
-    return matrices.mT if is_foreign(matrices) else np.swapaxes(matrices, -1, -2)
