@@ -17,8 +17,7 @@ from standout._messages import InvalidTypeError, InvalidValueError, listed, shor
 from standout._options import MISSING
 from standout.io._files import check_choice
 from standout.io._scan import Scan
-from standout.sources import Batch, InMemory, Mapped, Source, frame_columns, open_dataset
-from standout.sources._form import as_rows, keys_of
+from standout.sources import Batch, Mapped, Source, open_dataset
 
 
 class Preparation(TransformerMixin, BaseEstimator):
@@ -60,14 +59,14 @@ class Preparation(TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None, *, background: Any = None) -> Preparation:
         """Learn the fill values from the target X and the backgrounds."""
         several = background if isinstance(background, list | tuple) else [] if background is None else [background]
-        self._learn([_with_gaps(data, "X") for data in (X, *several)])
+        self._learn([open_dataset(data, "X", gaps=True) for data in (X, *several)])
         return self
 
     def transform(self, X: Any) -> Any:
         """Return prepared rows; the batches of a source are changed when they are read."""
         check_is_fitted(self, "kept_")
         names = getattr(self, "feature_names_in_", None)
-        source = _with_gaps(X, "X", None if names is None else names.tolist())
+        source = open_dataset(X, "X", columns=None if names is None else names.tolist(), gaps=True)
         if source.width != self.n_features_in_:
             # scikit-learn's wording, which its checks look for.
             expected = f"Preparation is expecting {self.n_features_in_} features as input"
@@ -199,7 +198,7 @@ def prepare(
     rule = missing if missing in ("error", "drop-rows") else "keep"
     kept = [data.with_missing(rule) if isinstance(data, Scan) else data for data in datasets]
     # Rows in memory that still have gaps are refused.
-    kept = kept if rule == "keep" else [open_dataset(data, data.name) for data in kept]
+    kept = [open_dataset(data, data.name, gaps=rule == "keep") for data in kept]
     constant = step._learn(kept, drop_constant=True)
     if constant:
         problem = f"{listed('column', constant, 8)} {'is' if len(constant) == 1 else 'are'} constant over all rows"
@@ -207,18 +206,6 @@ def prepare(
             raise InvalidValueError(problem, advice="Leave such columns out with `exclude`.")
         warn_user(f"{problem}, and not used")
     return [step.applied(data) for data in kept], step
-
-
-def _with_gaps(data: Any, name: str, columns: list[str] | None = None) -> Source:
-    """Open a dataset whose missing values are left as they are."""
-    if isinstance(data, Scan):
-        return open_dataset(data, name, columns=columns).with_missing("keep")  # type: ignore[attr-defined]
-    if isinstance(data, Source):
-        return data
-    keys = keys_of(data)
-    if columns is not None and keys is not None and keys != columns and set(columns) <= set(keys):
-        data, keys = frame_columns(data, columns), columns
-    return InMemory(as_rows(data, name, keys=keys, finite=False), name, keys)
 
 
 def _ends(rows: Rows) -> tuple[Array, Array]:

@@ -16,7 +16,6 @@ from standout.sources._form import (
     PER_ROW,
     as_rows,
     as_words,
-    column_names,
     floats,
     is_missing,
     keys_of,
@@ -35,7 +34,9 @@ LARGE_BYTES = 2**30
 LEAST_WEIGHT, MOST_WEIGHT = 1e-100, 1e100
 
 
-def open_dataset(data: Dataset, name: str = "the data", *, columns: Sequence[str] | None = None) -> Source:
+def open_dataset(
+    data: Dataset, name: str = "the data", *, columns: Sequence[str] | None = None, gaps: bool = False
+) -> Source:
     """Open one dataset of any kind.
 
     Parameters
@@ -45,6 +46,8 @@ def open_dataset(data: Dataset, name: str = "the data", *, columns: Sequence[str
         Its name in messages.
     columns : sequence of str, optional
         The columns to use, in this order, if the data have names. Other columns are left out.
+    gaps : bool
+        Whether missing values are kept.
 
     Returns
     -------
@@ -60,11 +63,11 @@ def open_dataset(data: Dataset, name: str = "the data", *, columns: Sequence[str
     if isinstance(data, np.ndarray):
         if data.ndim == 2 and data.dtype.char not in "fd" and 8 * data.size > LARGE_BYTES:
             return Mapped(InMemory(data, name), partial(as_rows, name=name), None, data.shape[1])
-        return InMemory(as_rows(data, name), name)
+        return InMemory(as_rows(data, name, finite=not gaps), name)
     if isinstance(data, Source):
         source = data.named(name)
-        source.missing = "error" if data.missing == "keep" else data.missing
-        if data.rows is not None:
+        source.missing = "keep" if gaps else "error" if data.missing == "keep" else data.missing
+        if data.rows is not None and not gaps:
             as_rows(data.rows, name, keys=data.keys)
     elif is_dask(data) or is_dask(getattr(data, "data", None)):
         source = DaskBlocks(data if is_dask(data) else data.data, name, keys_of(data))
@@ -77,8 +80,7 @@ def open_dataset(data: Dataset, name: str = "the data", *, columns: Sequence[str
             # Other columns may hold words.
             _places(columns, keys, name)
             data, keys = frame_columns(data, list(columns)), list(columns)
-        column_names(keys, name)
-        source = InMemory(as_rows(data, name, keys=keys), name, keys)
+        source = InMemory(as_rows(data, name, keys=keys, finite=not gaps), name, keys)
     if columns is None or source.keys is None or source.keys == list(columns):
         return source
     return source.select(_places(columns, source.keys, name))
