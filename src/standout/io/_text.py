@@ -107,40 +107,36 @@ class CsvReader(Reader):
             unusable(self.path, problem, "Say which: `header`=True for names, `header`=False for data.")
 
     def _find_kinds(self) -> None:
-        """Find the kind of each column from the first block and the first rows."""
+        """Find the kind of each column from the first block."""
+        import pyarrow as pa
         import pyarrow.types as types
 
-        places = range(len(self.names))
+        places = [str(place) for place in range(len(self.names))]
         try:
-            with self._opened([str(place) for place in places], {}) as reader:
-                found = list(reader.schema.types)
+            with self._opened(places, {}) as reader:
+                found = dict(zip(places, reader.schema.types, strict=True))
+            unclear = [place for place in places if types.is_string(found[place]) or types.is_binary(found[place])]
+            with self._opened(unclear, dict.fromkeys(unclear, pa.string())) as reader:
+                cells = next(iter(reader))
         except (ValueError, OSError) as error:
-            self._refuse(places, error)
+            self._refuse(range(len(places)), error)
         self.kinds = [
             "truths" if types.is_boolean(kind) else "dates or times" if types.is_temporal(kind) else "numbers"
-            for kind in found
+            for kind in found.values()
         ]
-        unclear = [place for place, kind in enumerate(found) if types.is_string(kind) or types.is_binary(kind)]
-        if unclear:
-            self._find_words(unclear)
+        for place in unclear:
+            self.kinds[int(place)] = self._kind_of(cells.column(place).drop_null()[:SAMPLE_ROWS].to_pylist())
 
-    def _find_words(self, unclear: Sequence[int]) -> None:
-        """Separate text columns from number columns with a typing error, which raise an error when they are read."""
-        cells: dict[int, list[str]] = {place: [] for place in unclear}
-        for number, (_, row) in enumerate(self._rows()):
-            if number >= SAMPLE_ROWS:
-                break
-            for place in unclear:
-                if place < len(row) and row[place] not in self._missing:
-                    cells[place].append(row[place])
-        for place, found in cells.items():
-            n_numbers = sum(map(self._is_number, found))
-            commas = [cell for cell in found if _DECIMAL_COMMA.fullmatch(cell) and not self._is_number(cell)]
-            if commas and len(commas) + n_numbers == len(found):
-                self.kinds[place] = f"decimal commas, such as {short(commas[0])!r}"
-            elif 2 * n_numbers < len(found) or not found:
-                figures = found and all(map(_FIGURE.fullmatch, found))
-                self.kinds[place] = f"text, such as {short(found[0])!r}" if figures else "text"
+    def _kind_of(self, cells: list[str]) -> str:
+        """Tell a column of text from numbers with a typing error, which are an error when they are read."""
+        n_numbers = sum(map(self._is_number, cells))
+        commas = [cell for cell in cells if _DECIMAL_COMMA.fullmatch(cell) and not self._is_number(cell)]
+        if commas and len(commas) + n_numbers == len(cells):
+            return f"decimal commas, such as {short(commas[0])!r}"
+        if cells and 2 * n_numbers >= len(cells):
+            return "numbers"
+        figures = cells and all(map(_FIGURE.fullmatch, cells))
+        return f"text, such as {short(cells[0])!r}" if figures else "text"
 
     @property
     def _missing(self) -> tuple[str, ...]:
@@ -219,14 +215,6 @@ class CsvReader(Reader):
         encoding = "utf-8-sig" if self._encoding == "utf-8" else self._encoding
         return io.TextIOWrapper(binary, encoding=encoding, newline="")
 
-    def _rows(self) -> Iterator[tuple[int, list[str]]]:
-        """Read the rows by Python, each with the number of its line."""
-        with self._text() as text:
-            reader = csv.reader(text, delimiter=self._delimiter)
-            for row in reader:
-                if row and reader.line_num > self._skipped:
-                    yield reader.line_num, row
-
     def _is_number(self, cell: str) -> bool:
         if self.dialect.decimal != ".":
             cell = "x" if "." in cell else cell.replace(self.dialect.decimal, ".")
@@ -236,19 +224,24 @@ class CsvReader(Reader):
         """Raise an error with the place of the problem; if none is found, repeat Arrow's message."""
 
         def find() -> NoReturn:
-            for line, row in self._rows():
-                if len(row) != len(self.names):
-                    problem = f"line {line} has {len(row)} cells, but there are {len(self.names)} columns"
-                    advice = f"Mend the line; a cell that contains {self._delimiter!r} or a line break needs quotes."
-                    unusable(self.path, problem, advice)
-                for place in features:
-                    cell = row[place]
-                    if not (self._is_number(cell) or cell in _TRUTH or cell in self._missing):
-                        self._refuse_cell(cell, line, place)
+            with self._text() as text:
+                reader = csv.reader(text, delimiter=self._delimiter)
+                for row in reader:
+                    if row and reader.line_num > self._skipped:
+                        self._check_row(row, reader.line_num, features)
             raise error
 
         attempt(self.path, self.kind, find)
-        raise error
+
+    def _check_row(self, row: list[str], line: int, features: Sequence[int]) -> None:
+        if len(row) != len(self.names):
+            problem = f"line {line} has {len(row)} cells, but there are {len(self.names)} columns"
+            advice = f"Mend the line; a cell that contains {self._delimiter!r} or a line break needs quotes."
+            unusable(self.path, problem, advice)
+        for place in features:
+            cell = row[place]
+            if not (self._is_number(cell) or cell in _TRUTH or cell in self._missing):
+                self._refuse_cell(cell, line, place)
 
     def _refuse_cell(self, cell: str, line: int, place: int) -> NoReturn:
         advice = f"{PLAIN} A missing value is an empty cell; `na_values` names other words for that."
