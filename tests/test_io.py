@@ -17,7 +17,7 @@ from scipy import sparse
 import standout
 from data_forms import COLUMNS, FILES, NAMED_FILES, numbers, write
 from standout._messages import CautionWarning, InvalidValueError
-from standout.io import Preparation, csv_writer, prepare, read_table, scan, write_csv
+from standout.io import Preparation, prepare, read_table, scan, write_csv
 from standout.sources import InMemory, open_dataset, open_datasets
 
 
@@ -406,9 +406,8 @@ def test_numbers_and_words_that_are_written_are_read_as_the_same(tmp_path, name)
     rng = np.random.default_rng(0)
     values = rng.normal(size=50) * 10.0 ** rng.integers(-300, 300, size=50)
     words = [f'"{n}",\n;' for n in range(50)]
-    with csv_writer(tmp_path / name) as append:
-        for some in (slice(0, 20), slice(20, 50)):
-            append({"word": words[some], "value": values[some], "other": values[some]})
+    parts = ((words[some], values[some]) for some in (slice(0, 20), slice(20, 50)))
+    write_csv(tmp_path / name, ({"word": said, "value": own, "other": own} for said, own in parts))
     found = read_table(tmp_path / name, label="word")
     np.testing.assert_array_equal(found.rows, np.column_stack([values, values]))
     assert found.labels.tolist() == words

@@ -17,7 +17,7 @@ from standout._messages import FindingWarning
 from standout.report import figure, page, report, sentences
 from standout.report._cautions import KINDS, columns, dependence, few_rows, neighbours, subject_pattern, worded
 from standout.report._drawn import Sample, packed, read_labels
-from standout.report._words import brief, number, p_equals, percent
+from standout.report._words import brief, number, p_value, percent
 
 
 class Seen(HTMLParser):
@@ -444,7 +444,7 @@ def test_numbers_are_written_as_people_read_them():
     ]  # fmt: skip
     assert [brief(0.40), brief(0.031), brief(12.0)] == ["0.4", "0.031", "12"]
     assert [percent(share) for share in (0.05, 0.123, 0.004, 1.0)] == ["5 %", "12 %", "0.4 %", "100 %"]
-    assert [p_equals(chance) for chance in (0.031, 0.0004)] == ["p = 0.031", "p < 0.001"]
+    assert [p_value(chance, "= ") for chance in (0.031, 0.0004)] == ["= 0.031", "< 0.001"]
 
 
 def test_many_words_share_a_colour_and_many_numbers_are_a_scale():

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 from uuid import uuid4
@@ -166,53 +166,25 @@ def remove(path: Path) -> None:
 FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
-@contextmanager
-def csv_writer(
-    path: str | os.PathLike[str], *, replace: bool = True, spreadsheet: bool = False
-) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """Open a table: Parquet for .parquet, tabs for .tsv, else CSV. Yield the function that adds rows."""
-    require_extra("pyarrow", "files", "writing tables")
-    import pyarrow as pa
-    from pyarrow import csv, parquet
-
-    final = Path(path).expanduser()
-    suffixes = {suffix.lower() for suffix in final.suffixes[-2:]}
-    writer = schema = None
-
-    def append(columns: Mapping[str, Any]) -> None:
-        nonlocal writer, schema
-        table = _as_table(columns, spreadsheet)
-        if writer is None:
-            schema = table.schema
-            if suffixes & {".parquet", ".pq"}:
-                opened = parquet.ParquetWriter(stream, schema)
-            else:
-                options = csv.WriteOptions(delimiter="\t" if suffixes & {".tsv", ".tab"} else ",", batch_size=2**14)
-                opened = csv.CSVWriter(stream, schema, write_options=options)
-            writer = stack.enter_context(opened)
-        writer.write_table(table.cast(schema))
-
-    # Opened by Python: it accepts names that are not text, and its errors are short.
-    with (
-        whole_file(final, replace=replace) as place,
-        place.open("wb") as file,
-        pa.CompressedOutputStream(file, "gzip") if ".gz" in suffixes else pa.PythonFile(file, "w") as stream,
-        ExitStack() as stack,
-    ):
-        yield append
-
-
-def write_csv(path: str | os.PathLike[str], columns: Mapping[str, Any], *, spreadsheet: bool = False) -> None:
+def write_csv(
+    path: str | os.PathLike[str],
+    columns: Mapping[str, Any] | Iterable[Mapping[str, Any]],
+    *,
+    spreadsheet: bool = False,
+    replace: bool = True,
+) -> None:
     """How are columns written to a file that spreadsheets and other programs read?
 
     Parameters
     ----------
     path : str or path
         The file: Parquet if its name ends in ``.parquet``, with tabs if in ``.tsv``, compressed if in ``.gz``.
-    columns : mapping of str to array-like
-        Columns of equal length by name.
+    columns : mapping of str to array-like, or iterable of such mappings
+        Columns of equal length by name; or these columns for some rows after the other.
     spreadsheet : bool, default=False
         Put an apostrophe before words and names that a spreadsheet would run as formulas. Numbers are never changed.
+    replace : bool, default=True
+        Whether a file that has appeared meanwhile is replaced.
 
     Examples
     --------
@@ -227,16 +199,33 @@ def write_csv(path: str | os.PathLike[str], columns: Mapping[str, Any], *, sprea
     "A",0.5
     "'=B",1.25
     """
-    if not columns:
-        raise InvalidValueError("there are no columns to write", advice="Give at least one.")
-    with csv_writer(path, spreadsheet=spreadsheet) as append:
-        append(columns)
+    require_extra("pyarrow", "files", "writing tables")
+    import pyarrow as pa
+    from pyarrow import csv, parquet
+
+    tables = (_as_table(part, spreadsheet) for part in ([columns] if isinstance(columns, Mapping) else columns))
+    first, final = next(tables), Path(path).expanduser()
+    suffixes = {suffix.lower() for suffix in final.suffixes[-2:]}
+    options = csv.WriteOptions(delimiter="\t" if suffixes & {".tsv", ".tab"} else ",", batch_size=2**14)
+    text = partial(csv.CSVWriter, write_options=options)
+    make = parquet.ParquetWriter if suffixes & {".parquet", ".pq"} else text
+    # Opened by Python: it accepts names that are not text, and its errors are short.
+    with (
+        whole_file(final, replace=replace) as place,
+        place.open("wb") as file,
+        pa.CompressedOutputStream(file, "gzip") if ".gz" in suffixes else pa.PythonFile(file, "w") as stream,
+        make(stream, first.schema) as writer,
+    ):
+        for table in chain([first], tables):
+            writer.write_table(table.cast(first.schema))
 
 
 def _as_table(columns: Mapping[str, Any], spreadsheet: bool) -> Any:
     """Return columns of one length as a table of Arrow."""
     import pyarrow as pa
 
+    if not columns:
+        raise InvalidValueError("there are no columns to write", advice="Give at least one.")
     arrays = {str(name): np.asarray(column) for name, column in columns.items()}
     limit = len(next(iter(arrays.values())))
     for name, array in arrays.items():

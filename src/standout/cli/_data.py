@@ -72,12 +72,14 @@ def open_datasets(
     `beside` names further columns to read as text, which are not data.
     """
     column = options["condition_column"] if split else None
-    beside = [*beside, *([] if column is None else [column])]
-    needed = list(dict.fromkeys([*beside, *_roles(options)]))
+    # The columns beside the rows, with the parameters that name them.
+    roles = dict.fromkeys([*beside, *([] if column is None else [column])], "condition_column")
+    roles |= {options[name]: name for name in ("subject_column", "weight_column") if options.get(name) is not None}
+    roles |= dict.fromkeys(options.get("adjust", ()), "adjust")
     with collected_warnings() as notes:
         display.stage("looking at the files")
-        scans, id_name = _scans([options["data"], *options.get("background", ())], options, beside)
-        words = [scan.words(needed) if needed else {} for scan in scans]
+        scans, id_name = _scans([options["data"], *options.get("background", ())], options, roles)
+        words = [scan.words(list(roles)) if roles else {} for scan in scans]
         texts = [name for name in scans[0].left_out.get("text", []) if id_name is None]
         named = texts[0] if len(texts) == 1 else id_name
         made = Datasets(_loaded(scans, options, display), [], options["label_column"], named, words=words)
@@ -145,22 +147,16 @@ def reading_of(options: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _roles(options: dict[str, Any]) -> dict[str, str]:
-    """Return the columns beside the rows with the parameters that name them: subjects, weights, covariates."""
-    given = {options.get(name): name for name in ("subject_column", "weight_column") if options.get(name) is not None}
-    return given | dict.fromkeys(options.get("adjust", ()), "adjust")
-
-
-def _scans(paths: list[str], options: dict[str, Any], beside: Sequence[str]) -> tuple[list[Any], str | None]:
+def _scans(paths: list[str], options: dict[str, Any], roles: dict[str, str]) -> tuple[list[Any], str | None]:
     """Open the files of each dataset, with the columns of the target in its order; return the column of ids, too."""
     unknown: dict[str, list[InvalidValueError]] = {}
     if options["id_column"] is None:
         with collected_warnings():
-            options = {**options, "id_column": column_of_ids(_scan(paths[0], options, beside, 0, {}))}
+            options = {**options, "id_column": column_of_ids(_scan(paths[0], options, roles, 0, {}))}
     scans: list[Any] = []
     for number, path in enumerate(paths):
         with collected_warnings() as said:
-            scan = _scan(path, options, beside, number, unknown)
+            scan = _scan(path, options, roles, number, unknown)
         scans.append(scan)
         # A background without the same columns as the target needs no second message.
         left = [sorted(name for names in each.left_out.values() for name in names) for each in (scans[0], scan)]
@@ -193,14 +189,14 @@ def column_of_ids(scan: Any) -> str | None:
 
 
 def _scan(
-    path: str, options: dict[str, Any], beside: Sequence[str], number: int, unknown: dict[str, list[InvalidValueError]]
+    path: str, options: dict[str, Any], roles: dict[str, str], number: int, unknown: dict[str, list[InvalidValueError]]
 ) -> Scan:
     """Open one dataset.
 
     Columns of ids and labels belong to the target: a background may lack them. A column to be left out may be in one
     file only: `unknown` collects the errors of files that lack it.
     """
-    reading, roles = reading_of(options), dict.fromkeys(beside, "condition_column") | _roles(options)
+    reading = reading_of(options)
     # A column with two uses, such as colours and subjects, is not data in either.
     used = (reading["label"], reading["id_column"], *(reading["where"] or ()))
     reading["exclude"] += [name for name in roles if name not in used]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Iterator
 from copy import copy
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from standout.cli._display import Display, printable
 from standout.cli._folder import MARK, check_output_file, check_output_folder, folder_as_a_whole, is_device
 from standout.cli._options import COMMAND_METHODS, FITTED_AS
 from standout.estimators import ESTIMATORS
-from standout.io import csv_writer, write_csv
+from standout.io import write_csv
 from standout.report import figure, findings, open_fit, page, sentences
 from standout.report._drawn import Fit
 from standout.report._words import environment, number, p_value, shortened
@@ -50,7 +51,7 @@ def fit_and_write(model: Any, datasets: Datasets, final: Path, options: dict[str
     found, fit = fit_and_find(model, datasets, options, display)
     display.stage("writing the report")
     with folder_as_a_whole(final, overwrite=options["overwrite"]) as draft:
-        _write_scores(draft / "scores.csv", fit, options["spreadsheet"])
+        write_csv(draft / "scores.csv", scores_of_rows(fit), spreadsheet=options["spreadsheet"])
         write_columns(draft / "columns.csv", model, datasets.columns, options["spreadsheet"])
         saved = model
         if datasets.steps:
@@ -122,28 +123,26 @@ def make_estimator(options: dict[str, Any]) -> Any:
 # --- the files of the folder ------------------------------------------------------------------------------------------
 
 
-def _write_scores(path: Path, fit: Fit, spreadsheet: bool) -> None:
-    """Write the scores of all rows of the fitted datasets.
+def scores_of_rows(fit: Fit) -> Iterator[Found]:
+    """Yield the columns of scores.csv, some rows after the other.
 
     The variances of the columns held_out_1 ... are the ratios: scores of a row use components of the other folds.
     """
     named, labelled = (any(getattr(one, what) is not None for one in fit.datasets) for what in ("ids", "labels"))
-    with csv_writer(path, spreadsheet=spreadsheet) as append:
-        for number, source in enumerate(fit.datasets):
-            weights = fit.model.row_weights_[number] if fit.robust else source.weights
-            for start in range(0, len(fit.scores[number]), ROWS_AT_ONCE):
-                rows = slice(start, min(start + ROWS_AT_ONCE, len(fit.scores[number])))
-                empty = np.full(rows.stop - start, "", dtype=object)
-                columns: dict[str, Any] = {"dataset": np.full(len(empty), source.name, dtype=object)}
-                columns |= beside(source, rows, named)
-                if labelled:
-                    columns["label"] = empty if source.labels is None else source.labels[rows]
-                if weights is not None:
-                    columns["weight"] = np.asarray(weights, np.float64)[rows]
-                columns |= numbered("component", fit.fitted[number][rows])
-                if fit.held_out and np.isfinite(fit.model.ratio_).any():
-                    columns |= numbered("held_out", fit.scores[number][rows])
-                append(columns)
+    for place, source in enumerate(fit.datasets):
+        weights = fit.model.row_weights_[place] if fit.robust else source.weights
+        for start in range(0, len(fit.scores[place]), ROWS_AT_ONCE):
+            rows = slice(start, min(start + ROWS_AT_ONCE, len(fit.scores[place])))
+            empty = np.full(rows.stop - start, "", dtype=object)
+            columns: Found = {"dataset": np.full(len(empty), source.name, dtype=object), **beside(source, rows, named)}
+            if labelled:
+                columns["label"] = empty if source.labels is None else source.labels[rows]
+            if weights is not None:
+                columns["weight"] = np.asarray(weights, np.float64)[rows]
+            columns |= numbered("component", fit.fitted[place][rows])
+            if fit.held_out and np.isfinite(fit.model.ratio_).any():
+                columns |= numbered("held_out", fit.scores[place][rows])
+            yield columns
 
 
 def beside(source: Any, rows: slice, words: bool) -> dict[str, Any]:

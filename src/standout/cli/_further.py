@@ -21,7 +21,7 @@ from standout.cli._folder import check_output_file, recover
 from standout.cli._options import FITTED_AS, refuse
 from standout.datasets import make_digits_over_photographs
 from standout.estimators._scores import described
-from standout.io import Preparation, Scan, csv_writer, write_csv
+from standout.io import Preparation, Scan, write_csv
 from standout.report._words import png, shortened, static
 from standout.sources import InMemory, transformed
 
@@ -45,16 +45,16 @@ def transform_files(options: dict[str, Any]) -> None:
         scan = _new_rows(options, [*steps, last])
         source = transformed(scan, steps) if steps else scan
         display.stage(f"computing and writing the scores of {options['data']}")
-        n_rows = 0
-        with csv_writer(final, replace=options["overwrite"], spreadsheet=options["spreadsheet"]) as append:
-            for batch in source.batches():
-                columns = beside(source, slice(batch.start, batch.start + batch.n_rows), words=False)
-                append(columns | numbered("component", last.transform(batch.rows)))
-                n_rows += batch.n_rows
+        parts = (
+            beside(source, slice(batch.start, batch.start + batch.n_rows), words=False)
+            | numbered("component", last.transform(batch.rows))
+            for batch in source.batches()
+        )
+        write_csv(final, parts, replace=options["overwrite"], spreadsheet=options["spreadsheet"])
     display.cautions(said)
     if scan.n_dropped:
         display.cautions([f"{scan.n_dropped} row(s) were left out because a value is missing, as in the fit."])
-    display.say(f"Scores of {n_rows} rows: {final}")
+    display.say(f"Scores of {source.n_rows} rows: {final}")
 
 
 def _new_rows(options: dict[str, Any], steps: list[Any]) -> Scan:
@@ -97,7 +97,7 @@ def describe(options: dict[str, Any]) -> None:
     display.say(f"parameters:  {', '.join(f'{name}={value!r}' for name, value in parameters.items())}")
     display.say(f"state:       {described(last) if hasattr(last, 'n_components_') else 'not fitted'}")
     if len(names):
-        display.say(f"columns:     {listed('', map(shortened, names)).strip()}")
+        display.say(f"columns:     {listed('column', map(shortened, names)).partition(' ')[2]}")
     display.cautions(said)
 
 

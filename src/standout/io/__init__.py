@@ -1,6 +1,5 @@
 """Files as datasets, read in batches or at once, prepared in the same way; and results to files."""
 
-from standout._writing import csv_writer as csv_writer
 from standout._writing import write_csv as write_csv
 from standout.io._prepare import Preparation as Preparation
 from standout.io._prepare import prepare as prepare

@@ -175,22 +175,13 @@ class Fit:
         self.robust = hasattr(model, "row_weights_")
         if self.held_out:
             model._check_rows(self.datasets)
-        self._read()
-        if self.compared and getattr(model, "kernel", None) != "precomputed":
-            names = ("center", "scale", "cv", "robust", "random_state")
-            shared = {name: getattr(model, name) for name in names if hasattr(model, name)}
-            twin = DiscriminativePCA(min(2, int(model.n_features_in_)), shrinkage=1.0, **shared)
-            shown = picture(twin, self.datasets, self.samples, model)
-            self.pca = twin, aligned(shown, self.shown)
-
-    def _read(self) -> None:
-        """Read each dataset once: the rows that are drawn, and the scores of all rows."""
         draw, most = np.random.default_rng(0), MOST_POINTS
         self.samples, self.scores, self.fitted, self.shown = [], [], [], []
         for place, source in enumerate(self.datasets):
             count = source.count_rows()
             numbers = np.sort(draw.choice(count, most, replace=False)) if count > most else np.arange(count)
-            found = source.map_reduce(partial(_of_batch, self.model, self.held_out, place, source.covariates, numbers))
+            # Each dataset is read once.
+            found = source.map_reduce(partial(_of_batch, model, self.held_out, place, source.covariates, numbers))
             scores, fitted, rows = zip(*found, strict=True)
             self.scores.append(np.concatenate(scores))
             self.fitted.append(np.concatenate(fitted))
@@ -198,6 +189,12 @@ class Fit:
             self.shown.append(self.scores[-1][numbers])
             # All backgrounds together have as many points as the target: more would only hide each other.
             most = max(MOST_POINTS // max(len(self.datasets) - 1, 1), LEAST_POINTS)
+        if self.compared and getattr(model, "kernel", None) != "precomputed":
+            names = ("center", "scale", "cv", "robust", "random_state")
+            shared = {name: getattr(model, name) for name in names if hasattr(model, name)}
+            twin = DiscriminativePCA(min(2, int(model.n_features_in_)), shrinkage=1.0, **shared)
+            shown = picture(twin, self.datasets, self.samples, model)
+            self.pca = twin, aligned(shown, self.shown)
 
     def variances(self) -> list[Float]:
         """Return the variances of the scores of each dataset, with the weights of the rows."""
@@ -213,7 +210,7 @@ class Fit:
     def outlying(self, names: list[str]) -> list[dict[str, Any]]:
         """Return the outlying rows with the smallest weights, and the columns in which each differs most."""
         found: list[dict[str, Any]] = []
-        for place, name in enumerate(names if self.robust else []):
+        for place, name in enumerate(names):
             weights, numbers = self.model.row_weights_[place], np.asarray(self.model.outlying_rows_[place])
             numbers = numbers[np.argsort(weights[numbers], kind="stable")[:MOST_LISTED]]
             ids = self.ids if place == 0 else self.datasets[place].ids

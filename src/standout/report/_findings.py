@@ -144,7 +144,7 @@ def _facts(fit: Fit, test: Any, boot: Any) -> dict[str, Any]:
             "near": float(np.mean(getattr(model, "shrinkage_", 0.0))) > cautions.NEAR_PCA,
         },
         "means": _means(fit),
-        "outlying": fit.outlying(names),
+        "outlying": fit.outlying(names) if fit.robust else [],
         "estimator": written(model),
         "steps": [written(step) for step in fit.steps],
     }

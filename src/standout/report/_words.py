@@ -63,17 +63,11 @@ def percent(share: float | None) -> str:
     return f"{shown.removesuffix('.0')} %"
 
 
-def p_value(chance: float | None) -> str:
-    """Write a p-value: 0.031, < 0.001."""
+def p_value(chance: float | None, sign: str = "") -> str:
+    """Write a p-value: 0.031, < 0.001; in a sentence with a sign: = 0.031."""
     if chance is None:
         return "unknown"
-    return "< 0.001" if chance < 0.001 else f"{chance:.2g}"
-
-
-def p_equals(chance: float | None) -> str:
-    """Write a p-value in a sentence: p = 0.031, p < 0.001."""
-    shown = p_value(chance)
-    return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
+    return "< 0.001" if chance < 0.001 else f"{sign}{chance:.2g}"
 
 
 def joined(names: Sequence[str]) -> str:
@@ -125,7 +119,7 @@ def environment(html: bool) -> Any:
     made.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":"), "ensure_ascii": False}
     made.filters.update(
         number=number, brief=brief, decimals=decimals, whole="{:,}".format, counted=counted, percent=percent,
-        p_value=p_value, p_equals=p_equals, joined=joined, shortened=shortened, name=_marked if html else shortened,
+        p_value=p_value, joined=joined, shortened=shortened, name=_marked if html else shortened,
     )  # fmt: skip
     return made
 
