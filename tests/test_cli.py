@@ -35,7 +35,7 @@ from cli_runs import (
 )
 from standout._options import LINEAR, METHODS
 from standout.cli import _display
-from standout.report._words import number
+from standout.report._words import number, percent
 
 # --- the result -------------------------------------------------------------------------------------------------------
 
@@ -396,7 +396,8 @@ def test_the_demo_has_one_picture_and_one_number(here, capsys):
     works_here("demo", "-o", "demo")
     said = capsys.readouterr().out
     found = summary(here / "demo")
-    assert f"wrong group: {found['labels']['error']:.1%}. PCA: {found['labels']['pca_error']:.1%}." in said
+    own, by_pca = (percent(found["labels"][name]) for name in ("error", "pca_error"))
+    assert f"puts {own} of the rows into the wrong group in this view and {by_pca} in PCA's." in said
     assert found["labels"]["error"] < 0.1 < found["labels"]["pca_error"]
     assert {path.name for path in (here / "demo").iterdir()} == RESULT
     works_here("demo", "-o", "demo", "-q")

@@ -70,9 +70,10 @@ def test_whoever_stops_listening_does_not_stop_the_work(folder):
 def test_what_libraries_log_is_not_among_our_words():
     script = """
 import logging, sys
-from standout.cli import _display, main
-_display._invoke = lambda words: logging.getLogger("matplotlib.font_manager").warning("building the font cache") or 0
-sys.exit(main(["fit"]))
+from standout.cli import main
+from standout.cli._app import app
+app.invoke = lambda context: logging.getLogger("matplotlib.font_manager").warning("building the font cache")
+sys.exit(main(["demo"]))
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

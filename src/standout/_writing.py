@@ -97,15 +97,11 @@ def put_beside_if_taken(draft: Path, final: Path) -> None:
 # lock at any end of the process, so a draft without a lock is abandoned.
 
 
-def _prefix(final: Path) -> str:
-    """Return the begin of the names of drafts; long names are shortened so that two still differ."""
-    name = final.name
-    return f".{name if len(name) <= LONGEST_NAME else f'{name[:40]}~{zlib.crc32(os.fsencode(name)):08x}'}."
-
-
 def draft_name(final: Path) -> Path:
-    """Return a new name for a draft in the folder of the final place."""
-    return final.with_name(f"{_prefix(final)}{uuid4().hex[:8]}.part")
+    """Return a new name for a draft in the folder of the final place; long names are shortened so that two differ."""
+    name = final.name
+    name = name if len(name) <= LONGEST_NAME else f"{name[:40]}~{zlib.crc32(os.fsencode(name)):08x}"
+    return final.with_name(f".{name}.{uuid4().hex[:8]}.part")
 
 
 @contextmanager
@@ -124,7 +120,8 @@ def locked_draft(final: Path, make: Callable[[Path], object]) -> Iterator[Path]:
 
 def dead_drafts(final: Path) -> Iterator[Path]:
     """Find the drafts that killed processes left for a place; each is locked while the caller has it."""
-    pattern = re.compile(re.escape(_prefix(final)) + "[0-9a-f]{8}[.]part")
+    begin = draft_name(final).name.removesuffix(".part")[:-8]
+    pattern = re.compile(re.escape(begin) + "[0-9a-f]{8}[.]part")
     found: list[Path] = []
     with suppress(OSError):
         found += [path for path in final.parent.iterdir() if pattern.fullmatch(path.name)]

@@ -207,7 +207,17 @@ def run(words: list[str]) -> int:
     """Run the command of these words, and return its exit code."""
     with SIGNALS.as_interruptions(), _silent_libraries():
         try:
-            code = _invoke(words)
+            import click
+
+            from standout.cli._app import app
+
+            code = 0 if words else FAILED
+            if words:
+                # Not by app.main, which handles interruptions and closed pipes in its own way.
+                with contextlib.suppress(click.exceptions.Exit):
+                    app.invoke(app.make_context("standout", words, obj=words))
+            else:
+                print(app.get_help(click.Context(app, info_name="standout", **app.context_settings)))
             if sys.stdout is not None:
                 sys.stdout.flush()
             return code
@@ -226,20 +236,6 @@ def run(words: list[str]) -> int:
                     told = "interrupted." if stopped else " ".join(_failure(error).split())
                     print(f"standout: {printable(told)}", file=sys.stderr, flush=True)
             return 128 + (SIGNALS.came or signal.SIGINT) if stopped else FAILED
-
-
-def _invoke(words: list[str]) -> int:
-    import click
-
-    from standout.cli._app import app
-
-    if not words:
-        print(app.get_help(click.Context(app, info_name="standout", **app.context_settings)))
-        return FAILED
-    # Not by app.main, which handles interruptions and closed pipes in its own way.
-    with contextlib.suppress(click.exceptions.Exit), app.make_context("standout", words, obj=words) as context:
-        app.invoke(context)
-    return 0
 
 
 def _failure(error: BaseException) -> str:

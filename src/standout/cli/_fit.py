@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Iterator
 from copy import copy
@@ -234,7 +233,7 @@ def compare_methods(options: dict[str, Any]) -> None:
         for found in views:
             # PCA is a row of the table, too.
             found["cautions"] = [one for one in found["cautions"] if one["kind"] != "PCA is better"]
-        pictures = [base64.b64encode(figure(found)).decode() for found in views]
+        pictures = [figure(found) for found in views]
         made = render("compare.html.j2", views=list(zip(views, rows, pictures, strict=True)))
         write_whole(final, made.encode(), replace=options["overwrite"])
     display.table(["method", "ratio", "grouped wrongly", "columns that follow it"], rows)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from standout.datasets import make_digits_over_photographs
 from standout.estimators._scores import described
 from standout.io import Preparation, Scan, write_csv
 from standout.report._words import png, shortened, static
+from standout.report._words import said as sentence
 from standout.sources import InMemory, transformed
 
 # Options that choose rows or belong to the page: the page writes them itself.
@@ -114,9 +114,8 @@ def show_digits(options: dict[str, Any]) -> None:
         found = fit_and_write(model, demo_datasets(images), final, options, display)
     display.say(f"{len(images.target)} images of the digits 6 and 9 over photographs, 16 x 16 pixels.")
     display.say(f"Background: {len(images.backgrounds[0])} other pieces of the photographs.")
-    wrong, by_pca = found["labels"]["error"], found["labels"]["pca_error"]
-    others = "" if by_pca is None else f" PCA: {by_pca:.1%}."
-    display.say(f"Images that are put into the wrong group: {wrong:.1%}.{others}")
+    if found["pca"]:
+        display.say(sentence("beside", found))
     display.say(f"Picture: {final / 'figure.png'}")
     display.say()
     show_result(found, final, display)
@@ -136,7 +135,7 @@ def demo_datasets(images: Bunch) -> Datasets:
 
 def screen_file(options: dict[str, Any]) -> None:
     """Compare every condition with the control, and write the table or a page."""
-    from standout.screening import screen
+    from standout.screening import plot_screen, screen
 
     display, column = Display(quiet=options["quiet"]), options["condition_column"]
     final = check_output_file(options["output"], options["overwrite"], [options["data"]])
@@ -149,28 +148,19 @@ def screen_file(options: dict[str, Any]) -> None:
         display.stage("writing the table")
         table = found.table.reset_index()
         if final.suffix.lower() in (".html", ".htm"):
+            from matplotlib import pyplot
+
+            figure = plot_screen(found).figure
+            pyplot.close(figure)
             values = {"found": found, "rows": table.to_dict("records"), "css": static("page.css")}
-            title, picture = f"{column} against {options['control']}", _screen_picture(found)
-            page = render("screen.html.j2", title=title, picture=picture, **values)
-            write_whole(final, page.encode(), replace=options["overwrite"])
+            values |= {"title": f"{column} against {options['control']}", "picture": png(figure, dpi=130)}
+            write_whole(final, render("screen.html.j2", **values).encode(), replace=options["overwrite"])
         else:
-            columns = {name: table[name].to_numpy() for name in table}
-            write_csv(final, columns, spreadsheet=options["spreadsheet"])
+            write_csv(final, {name: table[name].to_numpy() for name in table}, spreadsheet=options["spreadsheet"])
     for line in str(found).splitlines():
         display.say(line)
     display.cautions([*made.notes, *said])
     display.say(f"Table: {final}")
-
-
-def _screen_picture(found: Any) -> str:
-    require_extra("matplotlib", "plots", "the page")
-    from matplotlib import pyplot
-
-    from standout.screening import plot_screen
-
-    figure = plot_screen(found).figure
-    pyplot.close(figure)
-    return b64encode(png(figure, dpi=130)).decode()
 
 
 # --- explore ----------------------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import hmac
 import html
@@ -30,7 +29,7 @@ from standout.estimators._scores import CHOSEN
 from standout.explorer._engine import Engine, State, changed, checked, inside, read_session, write_session
 from standout.explorer._page import Page
 from standout.explorer._table import DATASET, Table
-from standout.report._words import static
+from standout.report._words import encoded, static
 
 __all__ = ["Engine", "State", "Table", "changed", "explore", "inside", "read_session", "write_session"]
 
@@ -389,7 +388,7 @@ def page_html() -> tuple[bytes, str]:
     """Return the page, still without data, and a policy that allows only its own script."""
     page, css, js = (static(f"explorer/explore.{kind}") for kind in ("html", "css", "js"))
     made, script = page.replace("/* styles */", static("page.css") + css), static("charts.js") + js
-    hashed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    hashed = encoded(hashlib.sha256(script.encode()).digest())
     policy = (
         f"default-src 'none'; script-src 'sha256-{hashed}'; style-src 'unsafe-inline'; img-src data: blob:; "
         "connect-src 'self'"

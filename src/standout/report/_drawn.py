@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from standout._arrays import Float, Rows, dense, stacked
 from standout._messages import CautionWarning, InvalidTypeError
 from standout._xp import like, take, to_host
 from standout.estimators import DiscriminativePCA
+from standout.report._words import encoded
 from standout.sources import Batch, InMemory, Mapped, Source
 
 # Most components whose scores are drawn, and most labels with a separate colour.
@@ -129,7 +129,7 @@ def packed(views: Sequence[Sequence[Float]]) -> dict[str, Any]:
         scale = np.maximum(np.abs(both).max(axis=1), 1e-300) / 32000.0
         whole = np.rint(both / scale[:, np.newaxis]).astype("<i2")
         scales.append([float(value) for value in scale])
-        data.append(base64.b64encode(whole.tobytes()).decode())
+        data.append(encoded(whole.tobytes()))
     return {"scale": scales, "data": data}
 
 

@@ -97,6 +97,11 @@ def _marked(name: Any, most: int = 40) -> Any:
     return Markup(f"<bdi{title}>{escape(short)}</bdi>")
 
 
+def encoded(content: bytes) -> str:
+    """Return bytes as text in base64."""
+    return base64.b64encode(content).decode()
+
+
 def static(file: str) -> str:
     """Read a file of a page: a template, styles or a script. Names begin with the package if it is not the report."""
     package, _, name = file.rpartition("/")
@@ -119,7 +124,7 @@ def environment(html: bool) -> Any:
     made.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":"), "ensure_ascii": False}
     made.filters.update(
         number=number, brief=brief, decimals=decimals, whole="{:,}".format, counted=counted, percent=percent,
-        p_value=p_value, joined=joined, shortened=shortened, name=_marked if html else shortened,
+        p_value=p_value, base64=encoded, joined=joined, shortened=shortened, name=_marked if html else shortened,
     )  # fmt: skip
     return made
 
@@ -170,7 +175,7 @@ def page(found: Mapping[str, Any]) -> str:
             css=Markup(static("page.css")),
             script=Markup(script),
             # A second line of defence after escaping: the page can neither load anything nor run other scripts.
-            hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+            hash=hashlib.sha256(script.encode()).digest(),
         )
     )
     return html.lstrip()
