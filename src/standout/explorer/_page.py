@@ -5,12 +5,10 @@ Names from the data are always text: the script of the page never uses them as H
 
 from __future__ import annotations
 
-import base64
 import threading
 import zlib
 from collections.abc import Mapping
 from dataclasses import replace
-from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -24,7 +22,7 @@ from standout.explorer._table import DATASET
 from standout.report import findings, open_fit, page
 from standout.report._drawn import read_labels, rounded
 from standout.report._findings import path_of, value, written
-from standout.report._words import environment
+from standout.report._words import encoded, environment
 from standout.selection import permutation_test
 
 # Points of each role that are drawn, columns that are listed, steps that can be undone, corners of a lasso.
@@ -314,41 +312,23 @@ def _sides(engine: Engine, state: State) -> list[tuple[str, list[str]]] | None:
 
 def python(engine: Engine, state: State) -> str:
     """Return the question as Python code: conditions of files, or the dataset of each row by number."""
-    parts = engine.parts(state)
-    if len(parts) < 2 or not len(parts[0].numbers):
-        return "# Choose a target and a background first."
-    marks = np.zeros(engine.table.n_rows, dtype=np.uint8)
-    for k, part in enumerate(parts, 1):
-        marks[part.numbers] = k
-    facts: dict[str, Any] = {
-        "sides": _sides(engine, state),
-        "by": state.by,
-        "subjects": state.subjects,
-        "origin": engine.table.origin,
-    }
-    facts |= {"packed": base64.b64encode(zlib.compress(marks.tobytes(), 9)).decode(), "n_parts": len(parts)}
-    template = environment(html=False).get_template("explorer/python.j2")
-    return str(template.render(facts, model=written(engine.estimator(state))))
+    return _code("python.j2", engine, state) or "# Choose a target and a background first."
 
 
 def command(engine: Engine, state: State) -> str:
     """Return the question as a command; with a session file if rows were chosen by hand."""
-    parts, origin, sides = engine.parts(state), engine.table.origin, _sides(engine, state)
-    if not origin.paths or len(parts) < 2 or not len(parts[0].numbers):
+    return _code("command.j2", engine, state) if engine.table.origin.paths else ""
+
+
+def _code(template: str, engine: Engine, state: State) -> str:
+    """Return the question as code; nothing without target and background."""
+    parts, model = engine.parts(state), written(engine.estimator(state))
+    if len(parts) < 2 or not len(parts[0].numbers):
         return ""
-    if sides is None or any(len(values) > 1 for _, values in sides[1:]):
-        others = [word for path in origin.paths[1:] for word in ("-b", path)]
-        words = ["explore", origin.paths[0], *others, *origin.options, "--session", "session.json"]
-        return " ".join(map(quote, ["standout", *words])) + "  # after saving the session"
-    words = ["fit", sides[0][0]]
-    if state.by == DATASET:
-        words += [word for path, _ in sides[1:] for word in ("-b", path)]
-    else:
-        words += ["--condition-column", state.by, *(word for name in sides[0][1] for word in ("--target", name))]
-        words += [word for _, (name,) in sides[1:] for word in ("--background-condition", name)]
-    words += origin.options
-    words += [] if state.subjects is None else ["--subject-column", state.subjects]
-    words += [] if state.method == "dpca" else ["--method", state.method]
-    given = written(engine.estimator(state))["given"].items()
-    words += [word for name, text in given if name in OPTION_NAMES for word in (OPTION_NAMES[name], text.strip('"'))]
-    return " ".join(map(quote, ["standout", *words, "-o", "OUT"]))
+    marks = np.zeros(engine.table.n_rows, dtype=np.uint8)
+    for k, part in enumerate(parts, 1):
+        marks[part.numbers] = k
+    facts = {**vars(state), "sides": _sides(engine, state), "by_dataset": state.by == DATASET, "model": model}
+    facts |= {"origin": engine.table.origin, "n_parts": len(parts), "options": OPTION_NAMES}
+    facts |= {"packed": encoded(zlib.compress(marks.tobytes(), 9))}
+    return str(environment(html=False).get_template(f"explorer/{template}").render(facts)).strip()

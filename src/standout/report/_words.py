@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 from math import isfinite
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -124,7 +125,8 @@ def environment(html: bool) -> Any:
     made.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":"), "ensure_ascii": False}
     made.filters.update(
         number=number, brief=brief, decimals=decimals, whole="{:,}".format, counted=counted, percent=percent,
-        p_value=p_value, base64=encoded, joined=joined, shortened=shortened, name=_marked if html else shortened,
+        p_value=p_value, joined=joined, shortened=shortened, name=_marked if html else shortened, base64=encoded,
+        quote=quote,
     )  # fmt: skip
     return made
 
