@@ -14,20 +14,8 @@ from standout._arrays import Float
 from standout._messages import InvalidTypeError, InvalidValueError, listed, require_extra, warn_user
 from standout._xp import take
 from standout.moments import Moments
-from standout.private._sums import (
-    BESIDE,
-    LAST,
-    LONGEST,
-    MOST_ROWS,
-    ROW_SENSITIVITY,
-    Grid,
-    PrivateMoments,
-    Spent,
-    Whole,
-    check_number,
-    packed,
-    sum_up,
-)
+from standout.private import _sums
+from standout.private._sums import ROW_SENSITIVITY, Grid, PrivateMoments, Spent, Whole, check_number
 from standout.sources import Batch, Source, open_dataset
 from standout.sources._form import as_words
 
@@ -114,7 +102,7 @@ def release(
     noise, rho = noise_for(max_rows * ROW_SENSITIVITY, float(epsilon), float(delta))
     exact = _summed(source, grid, groups, max_rows)
     spent = Spent(float(epsilon), float(delta), rho, "row" if groups is None else "person", int(max_rows))
-    moments = PrivateMoments.of(with_noise(packed(exact), noise), grid, noise**2, (spent,), source.columns)
+    moments = PrivateMoments.of(with_noise(_sums.packed(exact), noise), grid, noise**2, (spent,), source.columns)
     warn_if_few(moments, float(delta))
     return moments
 
@@ -135,14 +123,13 @@ def _summed(source: Source, grid: Grid, groups: Any, max_rows: int) -> Whole:
     """Sum up the rows, at most `max_rows` of each group."""
     kept = None if groups is None else _first_of_each(_persons(source, groups), max_rows)
     # The number of rows of a stream is known at its end.
-    total, count = source.map_reduce(
-        partial(_part, grid=grid, kept=kept), lambda one, other: (one[0] + other[0], one[1] + other[1])
-    )
+    part = partial(_part, grid=grid, kept=kept)
+    total, count = source.map_reduce(part, lambda one, other: (one[0] + other[0], one[1] + other[1]))
     if kept is not None and count != len(kept):
         problem = f"has {len(kept)} entries, but the data have {count} rows"
         raise InvalidValueError(problem, parameter="groups", advice="Give the person of every row.")
-    if total[-1, -1] > MOST_ROWS * LAST**2:
-        problem = f"the data have {count} rows, but at most {MOST_ROWS} can be summed exactly"
+    if total[-1, -1] > _sums.MOST_ROWS * _sums.LAST**2:
+        problem = f"the data have {count} rows, but at most {_sums.MOST_ROWS} can be summed exactly"
         raise InvalidValueError(problem, advice="Release parts of the rows with the same bounds, and add the parts.")
     return total
 
@@ -154,7 +141,7 @@ def _part(batch: Batch, grid: Grid, kept: npt.NDArray[np.bool_] | None) -> tuple
         problem = f"the data have {rows.shape[1]} columns, but `centre` has {grid.n_features} numbers"
         raise InvalidValueError(problem, advice="Give one number for each column.")
     here = None if kept is None else np.flatnonzero(kept[batch.start : batch.start + n_rows])
-    return sum_up(rows if here is None or len(here) == n_rows else take(rows, here), grid), n_rows
+    return _sums.sum_up(rows if here is None or len(here) == n_rows else take(rows, here), grid), n_rows
 
 
 def _persons(source: Source, groups: Any) -> npt.NDArray[Any]:
@@ -263,7 +250,7 @@ def required_rows(n_features: int, epsilon: float, delta: float, *, share: float
     check_number(share, "share", (1e-9, 1.0), "Give a part of the variance, such as 0.01.")
     scale, _ = noise_for(ROW_SENSITIVITY, float(epsilon), float(delta))
     # In units of the squared radius, which is the second moment of rows that were shortened to it.
-    entry = max_rows * scale / BESIDE / LONGEST**2
+    entry = max_rows * scale / _sums.BESIDE / _sums.LONGEST**2
     return _rounded_up(ENOUGH * 2.0 * entry * np.sqrt(n_features) / share)
 
 
@@ -319,31 +306,26 @@ def warn_if_drowned(moments: Sequence[Moments], filters: Float) -> None:
     """
     private = [part for part in moments if isinstance(part, PrivateMoments)]
     noise, variance = np.max([part.noise_along(filters) for part in private], axis=0), moments[0].variance(filters)
-    drowned = np.flatnonzero(variance < ENOUGH * noise)
-    if not len(drowned):
+    if not np.any(variance < ENOUGH * noise):
         return
-    worst = int(drowned[0])
+    worst = int(np.argmax(variance < ENOUGH * noise))
     reached = min(float(noise[worst] / max(variance[worst], 1e-300)), 9.99)
     # The variance along a component of pure noise is not an estimate of the signal: the default is used.
     rows = max(part.count * ENOUGH * part.noise / (SHARE * part.grid.radius**2) for part in private)
-    warn_user(
-        f"the noise of the private sums drowns the signal: along component {worst + 1} it reaches {reached:.0%} of the "
-        "variance of the target",
-        advice=f"About {_rounded_up(rows)} rows in every dataset are enough for a signal with {SHARE:.1%} of the "
-        "variance; so are a larger `epsilon`, or fewer columns.",
-    )
+    where = f"along component {worst + 1} it reaches {reached:.0%} of the variance of the target"
+    enough = f"About {_rounded_up(rows)} rows in every dataset are enough for a signal with {SHARE:.1%} of the variance"
+    advice = f"{enough}; so are a larger `epsilon`, or fewer columns."
+    warn_user(f"the noise of the private sums drowns the signal: {where}", advice=advice)
 
 
 def warn_if_few(moments: PrivateMoments, delta: float) -> None:
     """Warn, from the released sums alone, if one dataset has too few rows for its noise or its δ."""
     total = moments.grid.radius**2
     if moments.noise * ENOUGH > 0.1 * total:
-        rows = _rounded_up(moments.count * moments.noise * ENOUGH / (0.1 * total))
-        warn_user(
-            "the noise drowns every signal with less than most of the variance: along any direction noise reaches "
-            f"{min(moments.noise / total, 9.99):.0%} of all variance that rows can have",
-            advice=f"About {rows} rows, in all places together, show a signal with a tenth of the variance.",
-        )
+        rows, share = _rounded_up(moments.count * moments.noise * ENOUGH / (0.1 * total)), moments.noise / total
+        where = f"along any direction noise reaches {min(share, 9.99):.0%} of all variance that rows can have"
+        advice = f"About {rows} rows, in all places together, show a signal with a tenth of the variance."
+        warn_user(f"the noise drowns every signal with less than most of the variance: {where}", advice=advice)
     if delta * moments.count >= 1.0:
         problem = f"is not below one over the number of rows, about {moments.count}: whole rows could be given away"
         warn_user(problem, parameter="delta", value=delta, advice="Use a much smaller `delta` next time.")
@@ -370,9 +352,9 @@ def noise_for(sensitivity: int, epsilon: float, delta: float) -> tuple[float, fl
     from opendp.mod import binary_search_param
 
     # The limits of ε and δ, which have been checked, lead to noise between these bounds.
-    bounds = (0.05 * sensitivity, 1e6 * sensitivity)
-    limits: dict[str, Any] = {"d_in": sensitivity, "d_out": (epsilon, delta), "bounds": bounds}
-    scale = float(binary_search_param(lambda scale: _gaussian(scale, delta), **limits))
+    bounds: Any = (0.05 * sensitivity, 1e6 * sensitivity)
+    found = binary_search_param(lambda scale: _gaussian(scale, delta), sensitivity, (epsilon, delta), bounds)
+    scale = float(found)
     return scale, float(_gaussian(scale).map(sensitivity))
 
 

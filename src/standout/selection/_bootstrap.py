@@ -138,16 +138,10 @@ def bootstrap(
         found = work(delayed(refit.draw)(one) for one in tracked(times, n_draws, "drawing again", progress))
     ratios, angles, correlations = (np.array(part) for part in zip(*found, strict=True))
     tails = [(1.0 - level) / 2.0, (1.0 + level) / 2.0]
-    return Bootstrap(
-        ratio_intervals=np.exp(np.nanquantile(np.log(ratios), tails, axis=0)).T,
-        ratios=ratios,
-        correlation_intervals=_fisher_intervals(refit.estimate, correlations, level) if linear else None,
-        angles=np.median(angles, axis=0),
-        angle_draws=angles,
-        level=level,
-        n_draws=n_draws,
-        unit=refit.deck.plan.kind,
-    )
+    intervals = np.exp(np.nanquantile(np.log(ratios), tails, axis=0)).T
+    reach = _fisher_intervals(refit.estimate, correlations, level) if linear else None
+    unit = refit.deck.plan.kind
+    return Bootstrap(intervals, ratios, reach, np.median(angles, axis=0), angles, level, n_draws, unit)
 
 
 def _fisher_intervals(estimate: Float, draws: Float, level: float) -> Float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, islice
 from typing import Any
 
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, check_random_state
 
 from standout._arrays import Float, one_blas_thread
 from standout._messages import InvalidValueError, warn_user
-from standout._writing import progress_bar
+from standout._writing import tracked
 from standout._xp import to_host
 from standout.moments import learn_weights
 from standout.problem import Problem
@@ -152,19 +153,16 @@ def permutation_test(
     if not 0.0 < level < 1.0:
         raise InvalidValueError("is not between 0 and 1", parameter="level", value=level, advice="Use 0.05.")
     if 1.0 / (n_draws + 1) > level:
-        raise InvalidValueError(
-            f"is too few for level={level:g}: the smallest p-value is 1 / (n_draws + 1)",
-            parameter="n_draws",
-            value=n_draws,
-            advice=f"Use at least {int(np.ceil(1.0 / level)) - 1}, and better ten times as many.",
-        )
-    estimator, sources, learned, problem = opened(model, X, background, rows)
+        problem = f"is too few for level={level:g}: the smallest p-value is 1 / (n_draws + 1)"
+        advice = f"Use at least {int(np.ceil(1.0 / level)) - 1}, and better ten times as many."
+        raise InvalidValueError(problem, parameter="n_draws", value=n_draws, advice=advice)
+    estimator, sources, learned, posed = opened(model, X, background, rows)
     if isinstance(estimator.background_weights, str):
         # A rule for weights would have to be repeated in every draw.
-        problem = replace(problem, weights=(1.0 / len(problem.weights),) * len(problem.weights))
+        posed = replace(posed, weights=(1.0 / len(posed.weights),) * len(posed.weights))
     return count_components(
         sources,
-        problem,
+        posed,
         chosen=any(isinstance(getattr(estimator, name, None), str) for name in ("shrinkage", "alpha", "epsilon")),
         columns_chosen=isinstance(getattr(estimator, "n_columns", None), str),
         learned=learned,
@@ -239,11 +237,9 @@ def opened(
 
 
 def _mapped(source: Source, changed: Source) -> Source:
-    """Return a changed dataset with the arrays beside its rows; in memory if it was."""
-    changed.width = changed.width or int(next(changed.batches()).rows.shape[1])
-    found = changed if source.rows is None else changed.loaded()
-    found.weights, found.subjects, found.covariates = source.weights, source.subjects, source.covariates
-    return found
+    """Return a changed dataset with its width; in memory if it was."""
+    changed.width = changed.width or int(changed.first_row().shape[1])
+    return changed if source.rows is None else changed.loaded()
 
 
 def seed_of(random_state: Any) -> int:
@@ -299,40 +295,33 @@ def count_components(
         # Weights that each dataset learned from few rows fit these better than the rows of a deal.
         deck = replace(deck, weights=to_host(learn_weights(deck.rows)(deck.rows).weights))
     statistic = Statistic(deck, replace(problem, n_covariates=0), chosen, columns_chosen)
-    size = deck.rows.shape[1]
-    most = min(most, size, sources[0].count_rows() - 1)
-    p_values: list[float] = []
-    found: list[Float] = []
+    most = min(most, deck.rows.shape[1], sources[0].count_rows() - 1)
+    found: list[tuple[float, Float]] = []
     reason = f"all {most} components were tested"
     # For small products, threads of BLAS mostly wait for each other.
-    with one_blas_thread(size**3):
+    with one_blas_thread(deck.rows.shape[1] ** 3):
         for number in range(most):
             if number == FIRST_COMPONENTS:
                 n_draws = min(n_draws, int(np.ceil(2.0 / level - 1e-9)) - 1)
-            with progress_bar(f"component {number + 1}", n_draws, shown=progress) as advance:
-                p_value, values = _component(statistic, n_draws, level, [seed, 2, number], n_jobs, advance)
-            p_values.append(max(p_value, *p_values[-1:], 0.0))
-            found.append(standardised(values).max(axis=1))
-            if p_values[-1] > level:
+            shown = partial(tracked, total=n_draws, description=f"component {number + 1}", shown=progress)
+            p_value, values = _component(statistic, n_draws, level, [seed, 2, number], n_jobs, shown)
+            values = standardised(values)
+            found.append((p_value, values.max(axis=1)))
+            if p_value > level:
                 reason = f"component {number + 1} is not distinguishable from chance"
                 break
             if number + 1 < most:
                 # The component is removed at the value of the path at which it stands out most.
-                statistic = statistic.without_leading(int(np.argmax(standardised(values)[0])))
-    return PermutationTest(
-        n_components=int(np.sum(np.array(p_values) <= level)),
-        p_values=np.array(p_values),
-        statistics=np.array([values[0] for values in found]),
-        draws=[values[1:] for values in found],
-        n_draws=tuple(len(values) - 1 for values in found),
-        level=level,
-        reason=reason,
-        unit=deck.plan.kind,
-    )
+                statistic = statistic.without_leading(int(np.argmax(values[0])))
+    # A component is significant only if all larger ones are.
+    p_values = np.maximum.accumulate([p_value for p_value, _ in found] or np.zeros(0))
+    statistics, draws = np.array([values[0] for _, values in found]), [values[1:] for _, values in found]
+    count, counts = int(np.sum(p_values <= level)), tuple(map(len, draws))
+    return PermutationTest(count, p_values, statistics, draws, counts, level, reason, deck.plan.kind)
 
 
 def _component(
-    statistic: Statistic, n_draws: int, level: float, seed: list[int], n_jobs: int | None, advance: Any
+    statistic: Statistic, n_draws: int, level: float, seed: list[int], n_jobs: int | None, shown: Any
 ) -> tuple[float, Float]:
     """Return the p-value of the leading component, and the values of the data and of the draws."""
     plan, every = statistic.deck.plan, statistic.deck.placed is None
@@ -345,9 +334,9 @@ def _component(
     work, size = Parallel(n_jobs=n_jobs or 1, prefer="threads"), 2 * effective_n_jobs(n_jobs or 1)
     # A few at a time: the first ones may be enough, and joblib warns of results that are not used.
     batches = iter(lambda: list(islice(deals, size)), [])
-    for drawn in chain.from_iterable(work(delayed(statistic.values)(at) for at in batch) for batch in batches):
+    found = chain.from_iterable(work(delayed(statistic.values)(at) for at in batch) for batch in batches)
+    for drawn in shown(found):
         values.append(drawn)
-        advance(1)
         if len(values) > min(FIRST, n_draws) or len(drawn) == 1:
             compared = standardised(np.array(values)).max(axis=1)
             reached = int(np.sum(compared[1:] >= compared[0] - ROUNDING * abs(compared[0])))

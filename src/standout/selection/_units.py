@@ -98,15 +98,14 @@ class Plan:
         ordered = np.argsort(self.groups, kind="stable")
         complete = every and self.n_ways <= count + 1
         seen = {self.homes.tobytes()}
-        made, most = 0, min(count, self.n_ways - 1) if complete else count
-        while made < most:
-            at = np.empty_like(ordered)
+        left = min(count, self.n_ways - 1) if complete else count
+        while left > 0:
+            at, labels = np.empty_like(ordered), np.empty_like(self.homes)
             at[ordered] = np.lexsort((rng.random(len(ordered)), self.groups))
-            labels = np.empty_like(self.homes)
             labels[at] = self.homes
             if not complete or labels.tobytes() not in seen:
                 seen.add(labels.tobytes())
-                made += 1
+                left -= 1
                 yield at
 
     def times(self, rng: np.random.Generator, count: int) -> Iterator[Float]:
