@@ -11,10 +11,8 @@ of floating-point numbers therefore reveals nothing, and sums do not depend on t
 
 from __future__ import annotations
 
-import io
 import json
 import os
-import zipfile
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from numbers import Integral, Real
@@ -97,7 +95,7 @@ class Grid:
 
     def __post_init__(self) -> None:
         """Refuse bounds that cannot be used. Nothing overflows later, when noise has been drawn."""
-        size, plain, each = self.centre.shape, self.scale.ndim == 1, "Give one number for each column."
+        size, each = self.centre.shape, "Give one number for each column."
         if self.centre.ndim != 1 or not size[0] or self.scale.shape not in (size, size * 2):
             problem = f"has shape {self.scale.shape}, but `centre` has shape {size}"
             raise InvalidValueError(problem, parameter="scale", advice=each)
@@ -105,9 +103,10 @@ class Grid:
         if not np.all(np.abs(self.centre) <= MOST):
             problem = f"has a number that is not finite, or beyond {MOST:g}"
             raise InvalidValueError(problem, parameter="centre", advice=each)
-        matrix = not plain and np.isfinite(self.scale).all()
-        units = np.linalg.svd(self.scale, compute_uv=False) if matrix else self.scale
-        if not np.all((units >= LEAST) & (units <= MOST)) or not (plain or units[0] < MOST_CONDITION * units[-1]):
+        units, most = self.scale, np.inf
+        if units.ndim == 2 and np.isfinite(units).all():
+            units, most = np.linalg.svd(units, compute_uv=False), MOST_CONDITION
+        if not (units.min() >= LEAST and units.max() <= MOST and units.max() < most * units.min()):
             problem = f"has a number outside [{LEAST:g}, {MOST:g}], or is a singular matrix"
             raise InvalidValueError(problem, parameter="scale", advice=each)
 
@@ -349,18 +348,18 @@ class PrivateMoments(ScatterMoments):
         return f"PrivateMoments(about {self.count} rows x {self.n_features} columns, with noise; {spent})"
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the noisy sums, the bounds and the budget to a file; no rows and no exact sums.
+        """Write the noisy sums, the bounds and the budget as JSON; no rows and no exact sums.
 
         Parameters
         ----------
         path : str or path-like
             The name usually ends with ``.sums``. An existing file is replaced.
         """
-        about = {"format": FORMAT, "grid": [LONGEST, LAST], "radius": self.grid.radius, "columns": self.columns}
+        about: dict[str, Any] = {"format": FORMAT, "grid": [LONGEST, LAST], "columns": self.columns}
         about |= {"noise_variance": self.noise_variance, "spent": [asdict(one) for one in self.spent]}
-        content, words = io.BytesIO(), np.array(json.dumps(about))
-        np.savez(content, about=words, released=self.released, centre=self.grid.centre, scale=self.grid.scale)
-        write_whole(Path(path).expanduser(), content.getvalue())
+        arrays = {**vars(self.grid), "released": self.released}
+        about |= {name: np.asarray(numbers).tolist() for name, numbers in arrays.items()}
+        write_whole(Path(path).expanduser(), json.dumps(about).encode())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PrivateMoments:
@@ -381,20 +380,17 @@ class PrivateMoments(ScatterMoments):
             kind = MissingFileError if isinstance(error, FileNotFoundError) else FileError
             raise kind(f"{shown(place)} cannot be read: {error.strerror}", advice="Check the name.") from error
         try:
-            with zipfile.ZipFile(io.BytesIO(content)) as archive:
-                # Files of `save` are not compressed: a small file cannot ask for much memory.
-                if any(part.compress_type != zipfile.ZIP_STORED for part in archive.infolist()):
-                    raise ValueError("the file is compressed")
-            with np.load(io.BytesIO(content), allow_pickle=False) as stored:
-                about, released = json.loads(str(stored["about"])), stored["released"]
-                grid = Grid(stored["centre"], stored["scale"], float(about["radius"]))
+            about = json.loads(content)
+            centre, scale, released = (np.array(about[name]) for name in ("centre", "scale", "released"))
+            grid = Grid(centre, scale, float(about["radius"]))
             size, columns, variance = grid.n_features + 1, about["columns"], float(about["noise_variance"])
             spent = tuple(Spent(**one) for one in about["spent"])
             budgets = [number for one in spent for number in (one.epsilon, one.delta, one.rho, one.max_rows)]
             sound = (
                 [about["format"], *about["grid"]] == [FORMAT, LONGEST, LAST]
-                and (released.dtype, released.shape) == (np.int64, (size * (size + 1) // 2,))
-                and grid.centre.dtype == grid.scale.dtype == np.float64
+                and released.dtype == np.int64
+                and released.shape == (size * (size + 1) // 2,)
+                and centre.dtype == scale.dtype == np.float64
                 and 0.0 < variance < 1e60
                 and (columns is None or ([str(one) for one in columns] == columns and len(columns) == size - 1))
                 and spent

@@ -65,19 +65,16 @@ def mean_differences(
     weights : sequence of float
         Of the backgrounds.
     """
-    shares = np.asarray(weights)
-    own, others = means[0], np.array(means[1:])
-    step = own - shares @ others
-    back = shares @ np.array(variances[1:])
-    spread = np.sqrt(0.5 * (variances[0] + back))
+    factors, squares = np.array([1.0, *(-weight for weight in weights)]), np.array(variances)
+    step = factors @ np.array(means)
+    spread = np.sqrt(0.5 * np.abs(factors) @ squares)
     effect = np.divide(step, spread, out=np.zeros_like(step), where=spread > 0.0)
-    factors = np.array([1.0, *(-shares)])
     # Unbiased variances of the means, and the degrees of freedom of Welch and Satterthwaite.
     free = np.maximum(np.asarray(counts) - 1.0, 1.0)
-    parts = factors[:, None] ** 2 * np.array(variances) / free[:, None]
+    parts = factors[:, None] ** 2 * squares / free[:, None]
     error = parts.sum(axis=0)
     t = np.divide(step, np.sqrt(error), out=np.zeros_like(step), where=error > 0.0)
-    squares = (parts**2 / free[:, None]).sum(axis=0)
-    degrees = np.divide(error**2, squares, out=np.ones_like(error), where=squares > 0.0)
+    fourth = (parts**2 / free[:, None]).sum(axis=0)
+    degrees = np.divide(error**2, fourth, out=np.ones_like(error), where=fourth > 0.0)
     p_value = 2.0 * special.stdtr(degrees, -np.abs(t))
     return MeanDifferences(effect, p_value, stats.false_discovery_control(p_value))
