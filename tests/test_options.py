@@ -51,7 +51,7 @@ def test_a_placeholder_is_filled_in_with_its_indentation_and_percent_signs_stay(
     class Example:
         """Keeps 70 %.
 
-        %(cv)s
+        %(parameters)s
         """
 
     lines = Example.__doc__.splitlines()

@@ -99,20 +99,20 @@ def dense(block: Rows) -> Array:
     return np.asarray(block.toarray()) if is_sparse(block) else np.asarray(block)
 
 
+def as_type(rows: Rows, kind: str) -> Rows:
+    """Return the rows as float32 or float64, without a copy if they are."""
+    xp = namespace(rows)
+    return xp.astype(rows, getattr(xp, kind), copy=False) if is_foreign(rows) else rows.astype(kind, copy=False)
+
+
 def double(rows: Rows) -> Rows:
     """Return the rows in float64, without a copy if they are in float64."""
-    if is_foreign(rows):
-        xp = namespace(rows)
-        return xp.astype(rows, xp.float64, copy=False)
-    return rows.astype(np.float64, copy=False)
+    return as_type(rows, "float64")
 
 
 def in_type_of(numbers: Array, rows: Rows) -> Array:
     """Return floating-point numbers in the precision of the rows, single or double."""
-    if is_foreign(numbers):
-        xp = namespace(numbers)
-        return xp.astype(numbers, xp.float32 if is_single(rows) else xp.float64, copy=False)
-    return numbers.astype(np.float32) if is_single(rows) else numbers
+    return as_type(numbers, "float32" if is_single(rows) else "float64")
 
 
 def all_finite(rows: Rows) -> bool:
@@ -279,10 +279,7 @@ def in_order(function: Callable[[Item], Result], items: Iterable[Item]) -> Gener
         yield from map(function, items)
         return
     waiting: deque[Future[Result]] = deque()
-    with (
-        one_blas_thread(),
-        ThreadPoolExecutor(n_workers, thread_name_prefix="standout-parts", initializer=_join) as pool,
-    ):
+    with one_blas_thread(), ThreadPoolExecutor(n_workers, initializer=_join) as pool:
         try:
             for item in items:
                 waiting.append(pool.submit(function, item))
@@ -293,8 +290,7 @@ def in_order(function: Callable[[Item], Result], items: Iterable[Item]) -> Gener
             while waiting:
                 yield waiting.popleft().result()
         finally:
-            for future in waiting:
-                future.cancel()
+            pool.shutdown(cancel_futures=True)
 
 
 @contextmanager

@@ -75,8 +75,7 @@ class Option:
     @cached_property
     def number(self) -> type[int] | type[float] | None:
         """The type of the numbers that are allowed."""
-        found = _NUMBERS.match(self.phrase)
-        return None if found is None else int if found[1] == "int" else float
+        return int if "int" in self.types else float if "float" in self.types else None
 
     @cached_property
     def words(self) -> tuple[str, ...]:
@@ -221,19 +220,13 @@ def check_weights(parameter: str, given: Any, count: int, what: str) -> list[flo
 
 
 def documented(method: str) -> Callable[[Cls], Cls]:
-    """Fill the docstring of an estimator from the table.
-
-    ``%(shrinkage)s`` becomes the entry of one parameter, ``%(parameters)s`` the entries of all.
-    """
-    every = "\n".join(option.text for option in options_for(method))
-
-    def fill(match: re.Match[str]) -> str:
-        text = every if match["name"] == "parameters" else OPTIONS[match["name"]].text
-        return textwrap.indent(text, match["indent"])
+    """Put the entries of a method's parameters into a docstring, in place of ``%(parameters)s``."""
 
     def decorate(cls: Cls) -> Cls:
+        entries = "\n".join(option.text for option in options_for(method))
         # Not the operator %, because docstrings contain percent signs.
-        cls.__doc__ = re.sub(r"(?m)^(?P<indent> *)%\((?P<name>\w+)\)s$", fill, cls.__doc__ or "")
+        pattern, text = r"(?m)^( *)%\(parameters\)s$", cls.__doc__ or ""
+        cls.__doc__ = re.sub(pattern, lambda match: textwrap.indent(entries, match[1]), text)
         return cls
 
     return decorate
