@@ -274,6 +274,5 @@ def _storable(value: Any) -> Any:
         return {str(name): _storable(part) for name, part in value.items() if part is not None}
     if hasattr(value, "__iter__"):
         parts = list(value)
-        kind = str if any(isinstance(part, str) for part in parts) else int | float | np.number
-        return parts if all(isinstance(part, kind) for part in parts) else [str(part) for part in parts]
+        return parts if all(isinstance(part, int | float | np.number) for part in parts) else list(map(str, parts))
     return str(value)

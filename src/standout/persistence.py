@@ -276,25 +276,27 @@ def _check_content(file: BinaryIO) -> dict[str, Any]:
     reads: set[tuple[str, Any]] = set()
     seen: dict[Any, int] = {}
 
-    def note(node: dict[str, Any]) -> _Visits:
-        name = node.get("__id__")
-        visits = 1 + sum(map(_visits, node.values()))
+    def visits(node: Any) -> int:
+        """Note what an object of the file needs, and return the number of visits when it is read."""
+        if not isinstance(node, dict):
+            return sum(map(visits, node)) if isinstance(node, list) else 0
+        name, number = node.get("__id__"), 1 + sum(map(visits, node.values()))
         if isinstance(name, int | str):
-            visits = seen[name] = max(visits, seen.get(name, 0))
-        if visits > _MOST_VISITS:
+            number = seen[name] = max(number, seen.get(name, 0))
+        if number > _MOST_VISITS:
             raise InvalidValueError("objects in it refer to each other so often that reading would take very long")
         if "__loader__" in node:
-            kind, way = f"{node.get('__module__')}.{node.get('__class__')}", node["__loader__"]
-            if way not in _WAYS or kind not in TRUSTED:
+            kind = f"{node.get('__module__')}.{node.get('__class__')}"
+            if node["__loader__"] not in _WAYS or kind not in TRUSTED:
                 found.add(kind)
             if "file" in node:
                 reads.add((str(node["file"]), name or len(reads)))
-        return _Visits(visits)
+        return number
 
     with ZipFile(file) as archive:
         if any(entry.compress_type != ZIP_STORED for entry in archive.infolist()):
             raise InvalidValueError("it is compressed, and standout.save compresses nothing")
-        json.loads(archive.read(_SCHEMA), object_hook=note)
+        visits(json.loads(archive.read(_SCHEMA)))
         versions = json.loads(archive.read(_VERSIONS)) if _VERSIONS in archive.namelist() else None
         unpacked = sum(_unpacked_size(archive, name) for name, _ in reads)
     if found:
@@ -306,16 +308,6 @@ def _check_content(file: BinaryIO) -> dict[str, Any]:
         raise InvalidValueError(f"it has arrays of {unpacked} bytes, far more than its size")
     file.seek(0)
     return versions
-
-
-class _Visits(int):
-    """Return the number of visits that an object of a file needs."""
-
-
-def _visits(value: Any) -> int:
-    if isinstance(value, list):
-        return sum(map(_visits, value))
-    return value if isinstance(value, _Visits) else 0
 
 
 def _unpacked_size(archive: ZipFile, name: str) -> int:

@@ -75,10 +75,8 @@ def scores(
     named = ["target", *others] if names is None else list(names)
     for place, plane in reversed(list(enumerate(planes[1:], start=1))):
         _dots(ax, plane, low, high, color=_GREY, alpha=0.35, s=10, marker=_MARKERS[(place - 1) % 8], label=named[place])
-    marks = None if labels is None else np.asarray(labels)
-    if marks is None:
-        _dots(ax, planes[0], low, high, color=_COLOURS[0], label=named[0] if backgrounds or names else None)
-    elif marks.dtype.kind in "fiu" and len(np.unique(marks)) > _MOST_LABELS:
+    marks = np.full(len(planes[0]), named[0]) if labels is None else np.asarray(labels)
+    if marks.dtype.kind in "fiu" and len(np.unique(marks)) > _MOST_LABELS:
         # Draw large numbers last: most cells have no counts of a gene.
         points, marks = np.clip(planes[0], low, high)[np.argsort(marks)], np.sort(marks).astype(float)
         drawn = ax.scatter(*points.T, c=marks, cmap="cividis", s=16, linewidths=0)
@@ -95,7 +93,8 @@ def scores(
         ax.set(ylabel="", yticks=[])
     count = len(ax.get_legend_handles_labels()[0])
     # Long legends stand beside the axes; very long ones are left out.
-    if 0 < count <= _MOST_NAMES:
+    is_alone = labels is None and names is None and len(planes) == 1
+    if 0 < count <= _MOST_NAMES and not is_alone:
         where: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "ncols": 1 + count // 25}
         where = where if count > _MOST_LABELS else {"loc": "best"}
         legend = ax.legend(frameon=False, fontsize="small", handletextpad=0.2, **where)
