@@ -170,12 +170,9 @@ def product(first: Rows, second: Array) -> Array:
     if second.shape[1] == 1 and first.size:
         matrix, is_transpose = _layout(first)
         gemv = linalg.get_blas_funcs("gemv", (first, second))
-        column: Array = gemv(1.0, matrix, second[:, 0], trans=is_transpose)
-        return column[:, np.newaxis]
-    gemm = linalg.get_blas_funcs("gemm", (first, second))
-    one, other = _layout(first), _layout(second)
-    result: Array = gemm(1.0, one[0], other[0], trans_a=one[1], trans_b=other[1])
-    return result
+        return gemv(1.0, matrix, second[:, 0], trans=is_transpose)[:, np.newaxis]
+    gemm, one, other = linalg.get_blas_funcs("gemm", (first, second)), _layout(first), _layout(second)
+    return gemm(1.0, one[0], other[0], trans_a=one[1], trans_b=other[1])
 
 
 def self_product(rows: Rows) -> Float:
@@ -236,8 +233,7 @@ def weighted_sum(weights: Float, rows: Rows) -> Float:
     if not is_sparse(rows) and rows.flags.f_contiguous and not rows.flags.c_contiguous:
         return product(rows.T, weights[:, np.newaxis])[:, 0]
     # For tall arrays in C order einsum is twice as fast as the matrix-vector product of BLAS.
-    total: Float = rows.T @ weights if is_sparse(rows) else np.einsum("i,ij->j", weights, rows)
-    return total
+    return rows.T @ weights if is_sparse(rows) else np.einsum("i,ij->j", weights, rows)
 
 
 def squared_lengths(rows: Rows) -> Float:
@@ -247,8 +243,7 @@ def squared_lengths(rows: Rows) -> Float:
         return stacked([xp.linalg.vector_norm(block, axis=1) ** 2 for block in row_blocks(rows)])
     if is_sparse(rows):
         return np.asarray(rows.multiply(rows).sum(axis=1)).ravel()
-    lengths: Float = np.einsum("ij,ij->i", rows, rows)
-    return lengths
+    return np.einsum("ij,ij->i", rows, rows)
 
 
 def inner(first: Float, second: Float) -> float:

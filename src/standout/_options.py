@@ -215,8 +215,7 @@ def check_weights(parameter: str, given: Any, count: int, what: str) -> list[flo
     if weights.shape != (count,) or np.any(~(weights >= 0)) or not 0 < weights.sum() < np.inf:
         problem = f"is not one non-negative number for each of {count} {what}, with a positive sum"
         raise InvalidValueError(problem, parameter=parameter, value=given, advice="Give such numbers.")
-    shares: list[float] = (weights / weights.sum()).tolist()
-    return shares
+    return (weights / weights.sum()).tolist()
 
 
 def documented(method: str) -> Callable[[Cls], Cls]:

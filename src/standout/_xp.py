@@ -51,15 +51,11 @@ def is_foreign(array: object) -> bool:
 
 def looks_foreign(data: object) -> bool:
     """Tell whether the user's data are an array of another library, in memory: neither lazy nor sparse."""
-    if isinstance(data, np.ndarray) or sparse.issparse(data) or not hasattr(data, "shape"):
+    if isinstance(data, np.ndarray | np.generic) or sparse.issparse(data) or not hasattr(data, "shape"):
         return False
     compat = _compat()
-    return bool(
-        compat.is_array_api_obj(data)
-        and not compat.is_numpy_array(data)
-        and not compat.is_dask_array(data)
-        and not compat.is_pydata_sparse_array(data)
-    )
+    lazy_or_sparse = compat.is_dask_array(data) or compat.is_pydata_sparse_array(data)
+    return bool(compat.is_array_api_obj(data)) and not lazy_or_sparse
 
 
 def namespace(array: object) -> Any:
@@ -166,10 +162,8 @@ def take(array: Any, chosen: Any, axis: int = 0) -> Any:
     xp = namespace(array)
     if isinstance(chosen, slice):
         return array[*before, chosen, ...]
-    if not is_foreign(chosen):
-        chosen = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
-    elif xp.isdtype(chosen.dtype, "bool"):
-        chosen = xp.nonzero(chosen)[0]
+    if "bool" in str(chosen.dtype):
+        chosen = namespace(chosen).nonzero(chosen)[0]
     return xp.take(array, indices_like(chosen, array), axis=axis)
 
 
@@ -187,8 +181,7 @@ def column_products(first: Array, second: Array) -> Array:
     """Return the inner product of each column of one matrix with the same column of another."""
     if is_foreign(first):
         return namespace(first).sum(first * second, axis=0)
-    products: Array = np.einsum("ij,ij->j", first, second)
-    return products
+    return np.einsum("ij,ij->j", first, second)
 
 
 def column_norms(matrix: Array) -> Array:
@@ -275,9 +268,8 @@ def solve_triangular(factor: Array, right: Array, *, transposed: bool = False, o
         # A factor in C order is the transpose of an upper one in LAPACK's order of memory.
         lower = factor.flags.f_contiguous
         trtrs = linalg.lapack.strtrs if factor.dtype == np.float32 else linalg.lapack.dtrtrs
-        solved, info = trtrs(
-            factor if lower else factor.T, right, lower=lower, trans=transposed == lower, overwrite_b=overwrite
-        )
+        options = {"lower": lower, "trans": transposed == lower, "overwrite_b": overwrite}
+        solved, info = trtrs(factor if lower else factor.T, right, **options)
         if info:
             raise np.linalg.LinAlgError
         return solved
@@ -304,7 +296,5 @@ def largest_eigenvalue(matrix: Array) -> float:
     if is_foreign(matrix):
         return float(namespace(matrix).linalg.eigvalsh(matrix)[-1])
     size = len(matrix)
-    values, _, _, _, info = linalg.lapack.dsyevr(
-        matrix.T, compute_v=0, range="I", lower=1, il=size, iu=size, overwrite_a=True
-    )
-    return float(values[0]) if info == 0 else float("inf")
+    found = linalg.lapack.dsyevr(matrix.T, compute_v=0, range="I", lower=1, il=size, iu=size, overwrite_a=True)
+    return float(found[0][0]) if found[-1] == 0 else float("inf")
