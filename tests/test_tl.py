@@ -276,7 +276,6 @@ def test_the_embedding_is_coloured_by_labels_numbers_and_genes(adata):
         axes = standout.pl.embedding(adata, color=color, components=(1, 0))
         assert (axes.get_title(), axes.get_xlabel()) == (color, "dpca 2")
         assert len(axes.figure.axes) == 2
-    assert standout.pl.embedding(adata, "dpca", show=True) is None
     adata.var_names = ["gene 5"] * D
     with pytest.raises(ValueError, match="adata has several columns of gene 'gene 5'"):
         standout.tl.screen(adata, "condition", "ctrl")

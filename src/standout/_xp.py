@@ -249,10 +249,8 @@ def cholesky(matrix: Array) -> Array | None:
         # Here a failure is a number on the device. An exception would wait for the device twice.
         factor, info = import_module("torch").linalg.cholesky_ex(matrix)
         return factor if not bool(info.any()) else None
-    raising: Any = nullcontext()
-    if compat.is_cupy_array(matrix):
-        # CuPy returns a wrong factor without an error.
-        raising = import_module("cupyx").errstate(linalg="raise")
+    # CuPy returns a wrong factor without an error.
+    raising: Any = import_module("cupyx").errstate(linalg="raise") if compat.is_cupy_array(matrix) else nullcontext()
     try:
         with raising:
             return namespace(matrix).linalg.cholesky(matrix)

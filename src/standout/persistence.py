@@ -20,16 +20,7 @@ from zipfile import ZIP_STORED, ZipFile
 import sklearn
 
 import standout
-from standout._messages import (
-    FileError,
-    InvalidTypeError,
-    InvalidValueError,
-    listed,
-    require_extra,
-    short,
-    shown,
-    warn_user,
-)
+from standout._messages import FileError, InvalidTypeError, InvalidValueError, listed, require_extra, shown, warn_user
 from standout._writing import write_whole
 from standout.estimators import ESTIMATORS, BackgroundPipeline
 from standout.features import LandmarkMap, NamedKernel, PrecomputedKernel, SumKernel
@@ -202,7 +193,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     # A damaged or forged file can lead to any error.
     except Exception as error:
         raise InvalidValueError(f"{shown(place)} cannot be loaded: {_reason(error)}", advice=_AGAIN) from error
-    other = [f"{name} {short(versions.get(name))}" for name, here in _versions().items() if versions.get(name) != here]
+    other = [f"{name} {versions.get(name)!s:.60}" for name, here in _versions().items() if versions.get(name) != here]
     if other:
         advice = "Compare its scores with known ones, or fit and save it again."
         warn_user(f"{shown(place)} was saved with {' and '.join(other)}, and models can differ", advice=advice)
@@ -215,7 +206,7 @@ def _reason(error: Exception) -> str:
         return error.problem
     if isinstance(error, RecursionError):
         return "it holds itself, or is nested too deeply"
-    return f"it is damaged, or of another format ({type(error).__name__}: {short(error, 200)})"
+    return f"it is damaged, or of another format ({type(error).__name__}: {error!s:.200})"
 
 
 def _place(path: Any) -> pathlib.Path:

@@ -1,6 +1,6 @@
 """Pictures of the results that `standout.tl` has written into an AnnData. Needs ``standout[plots]``.
 
-Each function draws on an Axes and returns it. With ``show=True`` it shows the figure and returns nothing, as in scanpy.
+Each function draws on an Axes and returns it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ def embedding(
     components: tuple[int, int] = (0, 1),
     layer: str | None = None,
     ax: Any = None,
-    show: bool | None = None,
 ) -> Any:
     """What does the view show, and where is the background in it?
 
@@ -49,12 +48,10 @@ def embedding(
         Layer with the expression of a gene, instead of X.
     ax : matplotlib Axes, default=None
         Where to draw; None makes new ones.
-    show : bool, default=None
-        Whether to show the figure, and return nothing.
 
     Returns
     -------
-    matplotlib Axes or None
+    matplotlib Axes
 
     Examples
     --------
@@ -84,34 +81,29 @@ def embedding(
     names = ["target", "background"]
     axes = plots.scores(scores[is_target], [scores[is_background]], labels=labels, names=names, ax=ax)
     axes.set(xlabel=f"{key} {components[0] + 1}", ylabel=f"{key} {components[1] + 1}", title=color or "")
-    return _shown(axes, show)
+    return axes
 
 
-def genes(
-    adata: Any, key: str = "dpca", *, component: int = 0, n_genes: int = 20, ax: Any = None, show: bool | None = None
-) -> Any:
+def genes(adata: Any, key: str = "dpca", *, component: int = 0, n_genes: int = 20, ax: Any = None) -> Any:
     """Which genes follow a component? Bars show their correlations, the largest first.
 
     Parameters
     ----------
     adata, key, component, n_genes
         As in `standout.get.top_genes_df`.
-    ax, show
-        As in `embedding`.
+    ax : matplotlib Axes, default=None
 
     Returns
     -------
-    matplotlib Axes or None
+    matplotlib Axes
     """
     table = top_genes_df(adata, key, component=component, n_genes=n_genes)
     axes = plots._bars(ax, table["gene"].astype(str).tolist(), table["correlation"].to_numpy())
     axes.set(xlim=(-1.05, 1.05), xlabel=f"correlation with {key} {component + 1}")
-    return _shown(axes, show)
+    return axes
 
 
-def ratios(
-    adata: Any, groupby: str, key: str = "dpca", *, component: int = 0, ax: Any = None, show: bool | None = None
-) -> Any:
+def ratios(adata: Any, groupby: str, key: str = "dpca", *, component: int = 0, ax: Any = None) -> Any:
     """In which cell types does the target vary more than the background?
 
     Bars show the ratio of variances within each type, on a logarithmic scale; at 1 both vary by the same amount.
@@ -122,12 +114,11 @@ def ratios(
         As in `standout.get.ratios_df`.
     component : int, default=0
         Which component, from 0.
-    ax, show
-        As in `embedding`.
+    ax : matplotlib Axes, default=None
 
     Returns
     -------
-    matplotlib Axes or None
+    matplotlib Axes
     """
     table = ratios_df(adata, groupby, key)
     column = f"ratio_{component}"
@@ -140,10 +131,10 @@ def ratios(
     axes = plots._bars(ax, names, table[column].to_numpy(), start=1.0)
     axes.set(xscale="log", xlabel=f"ratio of variances, {key} {component + 1}")
     plots._plain_numbers(axes.xaxis)
-    return _shown(axes, show)
+    return axes
 
 
-def scree(adata: Any, key: str = "dpca", *, ax: Any = None, show: bool | None = None) -> Any:
+def scree(adata: Any, key: str = "dpca", *, ax: Any = None) -> Any:
     """How many components stand out?
 
     Points show the held-out ratio of variances of each component, with one standard error. After
@@ -156,21 +147,20 @@ def scree(adata: Any, key: str = "dpca", *, ax: Any = None, show: bool | None = 
         As `standout.tl.dpca` left it.
     key : str, default="dpca"
         Name under which the fit was written.
-    ax, show
-        As in `embedding`.
+    ax : matplotlib Axes, default=None
 
     Returns
     -------
-    matplotlib Axes or None
+    matplotlib Axes
     """
     about, _, _ = fit_of(adata, key)
     tested = np.asarray(about.get("p_values", ()))[: len(about["ratio"])]
     # Untested components are drawn like significant ones.
     real = np.append(tested <= 0.05, np.ones(len(about["ratio"]) - len(tested), dtype=bool))
-    return _shown(plots._intervals(ax, about["ratio"], about["ratio_interval"], about["spread"], real), show)
+    return plots._intervals(ax, about["ratio"], about["ratio_interval"], about["spread"], real)
 
 
-def screen(adata: Any, key: str = "screen", *, ax: Any = None, show: bool | None = None) -> Any:
+def screen(adata: Any, key: str = "screen", *, ax: Any = None) -> Any:
     """Which conditions stand out against the controls, and by which columns? Draw the result of `standout.tl.screen`.
 
     Parameters
@@ -178,24 +168,13 @@ def screen(adata: Any, key: str = "screen", *, ax: Any = None, show: bool | None
     adata : AnnData
     key : str, default="screen"
         Key of ``adata.uns`` with the table.
-    ax, show
-        As in `embedding`.
+    ax : matplotlib Axes, default=None
 
     Returns
     -------
-    matplotlib Axes or None
+    matplotlib Axes
     """
     from standout.screening import plot_screen
 
     known(key, "key", list(adata.uns), "in adata.uns")
-    return _shown(plot_screen(adata.uns[key], ax, effects=adata.uns.get(f"{key}_effects")), show)
-
-
-def _shown(axes: Any, show: bool | None) -> Any:
-    """Show the figure, or return its Axes."""
-    if not show:
-        return axes
-    from matplotlib import pyplot
-
-    pyplot.show()
-    return None
+    return plot_screen(adata.uns[key], ax, effects=adata.uns.get(f"{key}_effects"))
