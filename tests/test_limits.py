@@ -3,14 +3,22 @@
 import numpy as np
 import pytest
 from scipy import sparse, stats
+from sklearn.covariance import ledoit_wolf_shrinkage
 
-from standout import DiscriminativePCA, bootstrap, permutation_test
+from standout import (
+    DiscriminativePCA,
+    KernelContrastivePCA,
+    KernelDiscriminativePCA,
+    bootstrap,
+    permutation_test,
+)
 from standout._arrays import dense
 from standout._messages import InvalidValueError
-from standout.moments import FoldPattern, ScatterMoments, gather, gather_keyed
+from standout.moments import FoldPattern, ScatterMoments, gather, gather_keyed, ledoit_wolf, span_of
 from standout.pencil import Form
 from standout.problem import Problem, Sums, solve
 from standout.selection import MeanDifferences, choose_weights, plan_folds, simplex_grid
+from standout.selection._leading import Statistic
 from standout.sources import InMemory
 
 pytestmark = pytest.mark.filterwarnings("ignore::standout._messages.FindingWarning")
@@ -174,6 +182,102 @@ def test_sums_of_norms_are_gathered_only_if_asked_for(rng):
     assert gather_keyed(rows, None)[0].norms is None
 
 
+@pytest.mark.parametrize(("length", "rank"), [(0.7, 5), (1.4, 8)])
+def test_rows_that_differ_by_rounding_of_their_mean_span_no_direction(rng, length, rank):
+    """Four target directions and the step between the means; the other four are of the background, or rounding."""
+    X, noise = rng.normal(size=(5, 400)) + 1e6, rng.normal(size=(4, 400))
+    floor = 100.0 * np.finfo(float).eps * np.linalg.norm(X.mean(axis=0))
+    noise -= noise.mean(axis=0)
+    Y = 1e6 + 2.0 + noise * length * floor / np.linalg.norm(noise, axis=1).max()
+    assert span_of([X, Y]).rank == rank
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+def test_merged_sums_of_norms_have_the_shrinkage_of_all_rows_in_any_unit(rng, unit):
+    rows = rng.normal(size=(30, 8)) * np.arange(1, 9) + 2.0
+    first, second, whole = (gather(unit * part, norms=True) for part in (rows[:12], rows[12:], rows))
+    # Fourth powers are merged with the scatter of each part: exact for these without weights.
+    assert ledoit_wolf(first + second) == pytest.approx(ledoit_wolf_shrinkage(rows), rel=1e-6)
+    assert ledoit_wolf(whole.without(first)) == pytest.approx(ledoit_wolf(second), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "unit", "single"),
+    [(12, 1.0, True), (11, 1.0, False), (5000, 1.0, True), (12, 1e-16, False), (12, 1e16, False)],
+)
+def test_single_precision_is_used_for_enough_rows_within_range(rng, n_rows, unit, single):
+    rows = rng.normal(size=(n_rows, 6)) * [1, 2, 3, 1, 1, 0]
+    precision = gather((unit * rows).astype(np.float32)).precision
+    assert precision == np.finfo(np.float32 if single else np.float64).eps
+
+
+# --- statistics of a test -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [6, 60])
+@pytest.mark.parametrize(
+    "options", [{"scale": "pooled"}, {"scale": "background"}, {"n_columns": 4}, {"smooth": "chain"}], ids=str
+)
+@pytest.mark.parametrize("center", ["own", "background"])
+def test_the_statistic_is_the_eigenvalue_of_the_fit_with_every_option(rng, width, options, center):
+    X, Y = rng.normal(size=(20, width)) * np.linspace(1, 3, width), rng.normal(size=(25, width)) + 0.1
+    X[:, 2] *= 4.0
+    model = DiscriminativePCA(1, shrinkage=0.3, center=center, cv=None, **options).fit(X, background=Y)
+    test = permutation_test(model, X, background=Y, n_draws=19)
+    np.testing.assert_allclose(test.statistics[0], np.log(model.eigenvalues_[0]), rtol=1e-6)
+
+
+def test_a_statistic_has_the_representatives_of_what_the_data_chose():
+    many, few = (diagonal_sums([1.0] * 20, [4.0] * 20, count=count) for count in (40, 39))
+
+    def values(sums, name, chosen=True, columns_chosen=False, **fields):
+        problems = Statistic(Problem(3, **fields), chosen, columns_chosen).problems(sums)
+        assert all(one.n_components == 1 for one in problems)
+        return [(getattr(one, name), one.n_columns) for one in problems]
+
+    assert values(many, "shrinkage", False, shrinkage=0.2) == [(0.2, None)]
+    assert values(many, "shrinkage") == [(1e-9, None), (0.01, None), (0.1, None), (0.7, None)]
+    assert values(few, "shrinkage") == [(0.03, None), (0.5, None)]
+    assert values(many, "shrinkage", n_columns=5) == [(0.03, 5), (0.5, 5)]
+    assert values(many, "alpha", kind="difference") == [(0.25, None), (1.0, None), (3.75, None), (15.0, None)]
+    assert values(many, "epsilon", epsilon=1.0) == [(4e-4, None), (4e-2, None), (1.2, None), (40.0, None)]
+    # A tenth of the columns, with the first and the last value.
+    ends = [(1e-9, None), (0.01, None), (0.1, None), (0.7, None), (1e-9, 2), (0.7, 2)]
+    assert values(many, "shrinkage", columns_chosen=True, n_columns=7) == ends
+    assert values(many, "shrinkage", False, True, shrinkage=0.2, n_columns=7) == [(0.2, None), (0.2, 2)]
+
+
+def test_weights_of_users_and_robust_weights_go_together(rng):
+    X, Y = rng.normal(size=(2, 60, 4))
+    X[:, 0] *= 4.0
+    X[0] *= 30.0
+    weights = {"sample_weight": 0.5 + rng.random(60), "background_sample_weight": 0.5 + rng.random(60)}
+    model = DiscriminativePCA(1, robust="rows").fit(X, background=Y, **weights)
+    test = permutation_test(model, X, background=Y, n_draws=39, **weights)
+    assert test.n_components == 1
+    assert np.isfinite(test.draws[0]).all()
+
+
+# --- kernels ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", [KernelDiscriminativePCA, KernelContrastivePCA])
+def test_scores_of_the_target_are_the_larger_ones_on_average(rng, kind):
+    for seed in range(6):
+        X, Y = np.random.default_rng(seed).normal(size=(2, 40, 3)) * [[[3.0, 1.0, 2.0]], [[1.0] * 3]] + 0.5
+        model = kind(2, gamma=0.1).fit(X, background=Y)
+        assert np.all(model.transform(X).mean(axis=0) >= model.transform(Y).mean(axis=0))
+        alone = kind(2, kernel="linear").fit(X)
+        assert np.all(alone.feature_mean_ @ alone.components_.T >= 0.0)
+
+
+def test_one_column_has_one_component_of_a_linear_kernel(rng):
+    X, Y = 3.0 * rng.normal(size=(40, 1)), rng.normal(size=(40, 1))
+    model = KernelDiscriminativePCA(1, kernel="linear", epsilon=1e-9).fit(X, background=Y)
+    linear = DiscriminativePCA(1, shrinkage=0.0).fit(X, background=Y)
+    np.testing.assert_allclose(model.ratio_, linear.ratio_, rtol=1e-5)
+
+
 # --- units of a test ------------------------------------------------------------------------------------------------
 
 
@@ -187,8 +291,10 @@ def test_up_to_four_thousand_rows_are_dealt_one_by_one(rng, n_rows, unit):
 # --- weights of backgrounds ----------------------------------------------------------------------------------------
 
 
-def diagonal_sums(*variances):
-    parts = (ScatterMoments(50, np.zeros(len(own)), 50.0 * np.diag(np.array(own, dtype=float))) for own in variances)
+def diagonal_sums(*variances, count=50):
+    parts = (
+        ScatterMoments(count, np.zeros(len(own)), count * np.diag(np.array(own, dtype=float))) for own in variances
+    )
     return Sums(tuple(parts), len(variances[0]))
 
 
