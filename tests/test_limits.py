@@ -1,5 +1,7 @@
 """Limits, defaults and units of rules: numbers just inside and outside of a limit, and what does not change answers."""
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
 from scipy import sparse, stats
@@ -13,7 +15,7 @@ from standout import (
     permutation_test,
 )
 from standout._arrays import dense
-from standout._messages import InvalidValueError
+from standout._messages import FindingWarning, InvalidValueError
 from standout.moments import FoldPattern, ScatterMoments, gather, gather_keyed, ledoit_wolf, span_of
 from standout.pencil import Form
 from standout.problem import Problem, Sums, solve
@@ -133,6 +135,16 @@ def test_a_score_is_the_mean_log_ratio_of_variances(rng, center, n_others):
     assert found == pytest.approx(np.mean(np.log(own / against)))
 
 
+@pytest.mark.filterwarnings("error::standout._messages.FindingWarning")
+@pytest.mark.parametrize(("shift", "said"), [(0.5, False), (2.0, True)])
+def test_a_shift_above_the_variance_is_said(rng, shift, said):
+    X, Y = rng.normal(size=(2, 400, 1))
+    X, Y = (part / part.std() - part.mean() / part.std() for part in (X, Y))
+    with pytest.warns(FindingWarning, match="means of target and background") if said else nullcontext():
+        model = DiscriminativePCA(1, shrinkage=0.0).fit(X + np.sqrt(shift), background=Y)
+    assert model.shift_[0] == pytest.approx(shift, rel=0.02)
+
+
 # --- quadratic forms -----------------------------------------------------------------------------------------------
 
 
@@ -173,6 +185,26 @@ def test_a_column_with_a_variance_of_rounding_beside_the_others_is_solved_throug
     correlation[0, 1] = correlation[1, 0] = np.sqrt(1.0 - left)
     target, background = (ScatterMoments(50, np.zeros(20), 50.0 * part) for part in (np.eye(20), correlation))
     assert solve([target, background], Problem()).solver == solver
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
+def test_errors_of_rounding_are_those_of_both_matrices_and_of_the_solver(unit):
+    sums = diagonal_sums([8.0 * unit, 2.0 * unit], [1.0, 1.0])
+    found = solve(sums, Problem(2))
+    np.testing.assert_allclose(found.values, [8.0 * unit, 2.0 * unit])
+    # One unit from A and from B, and the largest value over each value from the solver.
+    np.testing.assert_allclose(found.rounding, np.finfo(float).eps * np.array([3.0, 6.0]))
+    # The error of a difference 8 - 1.5 or 2 - 1.5 is relative to 8 or 2: all variances, and the largest.
+    found = solve(diagonal_sums([8.0 * unit, 2.0 * unit], [unit, unit]), Problem(2, kind="difference", alpha=1.5))
+    np.testing.assert_allclose(found.values, [6.5 * unit, 0.5 * unit])
+    np.testing.assert_allclose(found.rounding, np.finfo(float).eps * np.array([19.0 / 8.0, 13.0 / 2.0]))
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1e3])
+@pytest.mark.parametrize(("count", "n_lost"), [(50, 1), (2, 0)])
+def test_a_value_beside_a_huge_one_is_lost_unless_rows_explain_it(unit, count, n_lost):
+    found = solve(diagonal_sums([unit, 1e-20 * unit, 0.0], [1.0, 1.0, 1.0], count=count), Problem(3))
+    assert (found.n_lost, found.accurate) == (n_lost, n_lost == 0)
 
 
 def test_sums_of_norms_are_gathered_only_if_asked_for(rng):
@@ -245,6 +277,38 @@ def test_a_statistic_has_the_representatives_of_what_the_data_chose():
     ends = [(1e-9, None), (0.01, None), (0.1, None), (0.7, None), (1e-9, 2), (0.7, 2)]
     assert values(many, "shrinkage", columns_chosen=True, n_columns=7) == ends
     assert values(many, "shrinkage", False, True, shrinkage=0.2, n_columns=7) == [(0.2, None), (0.2, 2)]
+    narrow = diagonal_sums([1.0] * 5, [4.0] * 5)
+    assert values(narrow, "shrinkage", False, True, shrinkage=0.2) == [(0.2, None), (0.2, 1)]
+
+
+@pytest.mark.parametrize("unit", [1e-4, 1e4])
+def test_a_statistic_by_iterations_has_its_digits_in_any_unit(rng, unit):
+    X, Y = rng.normal(size=(90, 220)), rng.normal(size=(110, 220))
+    X[:, 0] *= 2.0
+    model = DiscriminativePCA(1, shrinkage=0.3, cv=None).fit(unit * X, background=Y)
+    test = permutation_test(model, unit * X, background=Y, n_draws=19)
+    np.testing.assert_allclose(test.statistics[0], np.log(model.eigenvalues_[0]), atol=1e-5)
+
+
+def test_blocks_of_many_columns_have_the_statistic_of_all_rows(rng):
+    X, Y = rng.normal(size=(2, 2050, 200))
+    X[:, 0] *= 1.5
+    model = DiscriminativePCA(1, shrinkage=0.3, cv=None).fit(X, background=Y)
+    test = permutation_test(model, X, background=Y, n_draws=19)
+    assert test.unit == "blocks"
+    np.testing.assert_allclose(test.statistics[0], np.log(model.eigenvalues_[0]), atol=1e-5)
+
+
+@pytest.mark.parametrize("width", [4, 80])
+@pytest.mark.parametrize("options", [{}, {"scale": "pooled"}, {"n_columns": 3}, {"smooth": "chain"}], ids=str)
+def test_intervals_of_correlations_are_about_those_of_the_fit(rng, width, options):
+    X, Y = rng.normal(size=(30, width)) * np.linspace(1, 2, width), rng.normal(size=(25, width))
+    X[:, 1] *= 5.0
+    model = DiscriminativePCA(1, shrinkage=0.2, cv=None, **options).fit(X, background=Y)
+    found = bootstrap(model, X, background=Y, n_draws=4)
+    middle = np.tanh(np.arctanh(found.correlation_intervals[0]).mean(axis=1))
+    np.testing.assert_allclose(middle, model.correlations_[0], atol=1e-7)
+    assert 0.0 <= found.angles[0] < 60.0
 
 
 def test_weights_of_users_and_robust_weights_go_together(rng):
