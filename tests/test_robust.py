@@ -295,3 +295,12 @@ def test_foreign_rows_have_the_same_weights(library, shape, cells, rng):  # noqa
 def test_units_that_differ_beyond_the_range_of_squares_leave_weights(rng):
     X = rng.normal(size=(3, 90)) * 10.0 ** rng.uniform(-150, 150, size=90)
     assert learn_weights(X)(X).weights.sum() > 0.1
+
+
+@pytest.mark.parametrize("width", [4, 30])
+def test_equal_distances_have_the_limit_of_normal_rows(width):
+    """The cube root of a squared distance of normal rows has the variance 2 / (9 D), in units of its mean."""
+    rows = np.vstack([np.eye(width), -np.eye(width)] * 3)
+    learned = learn_weights(rows)
+    assert learned.limit / learned.typical == pytest.approx((1.0 + 5.0 * np.sqrt(2.0 / (9.0 * width))) ** 3)
+    np.testing.assert_allclose(learned(rows).weights, 1.0)
