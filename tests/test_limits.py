@@ -263,7 +263,7 @@ def test_a_statistic_has_the_representatives_of_what_the_data_chose():
     many, few = (diagonal_sums([1.0] * 20, [4.0] * 20, count=count) for count in (40, 39))
 
     def values(sums, name, chosen=True, columns_chosen=False, **fields):
-        problems = Statistic(Problem(3, **fields), chosen, columns_chosen).problems(sums)
+        problems = Statistic(None, Problem(3, **fields), chosen, columns_chosen).problems(sums)
         assert all(one.n_components == 1 for one in problems)
         return [(getattr(one, name), one.n_columns) for one in problems]
 
