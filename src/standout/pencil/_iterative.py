@@ -119,8 +119,8 @@ def krylov(
     images = block[..., :0]
     for step in range(n_steps + 1):
         if step:
-            # The residual of a converged vector is only rounding. Smaller random numbers than the tolerance, the same in
-            # every library, decide how the space goes on.
+            # The residual of a converged vector is only rounding. Random numbers below the tolerance, the same in every
+            # library, decide how the space goes on.
             lengths = xp.sum(block**2, axis=-2) ** 0.5
             block = block + lengths[..., None, :] * more[:, (step - 1) * width : step * width]
             # Twice, because the first result may be mostly rounding.

@@ -103,7 +103,8 @@ class Grid:
         if not np.all(np.abs(self.centre) <= MOST):
             problem = f"has a number that is not finite, or beyond {MOST:g}"
             raise InvalidValueError(problem, parameter="centre", advice=each)
-        units, most = self.scale, np.inf
+        units: npt.NDArray[Any] = self.scale
+        most = np.inf
         if units.ndim == 2 and np.isfinite(units).all():
             units, most = np.linalg.svd(units, compute_uv=False), MOST_CONDITION
         if not (units.min() >= LEAST and units.max() <= MOST and units.max() < most * units.min()):
