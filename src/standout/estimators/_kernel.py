@@ -95,7 +95,8 @@ class KernelTransformer(BackgroundTransformer):
         root = None
         if kind.counts:
             # Centred rows are a root of their own scatter: the rows of the kernel need no other root.
-            data: Data = KernelRows(sources, folds)
+            wide = make_data(sources, folds, norms=False, wide=True)
+            data: Data = KernelRows(**vars(wide))
         else:
             data = make_data(sources, folds, norms=False)
             assert isinstance(data, TallData)
@@ -163,7 +164,11 @@ class KernelTransformer(BackgroundTransformer):
             approximation=self.approximation,
             rank=self.rank,
             tol=self.tol,
-            kernel_rows=plain and self.method == "kdpca" and self.center == "own" and self.robust is None,
+            kernel_rows=plain
+            and len(sources) > 1
+            and self.method == "kdpca"
+            and self.center == "own"
+            and self.robust is None,
             seed=seed,
         )
 
