@@ -137,7 +137,8 @@ class BackgroundSearchCV(TransformerMixin, BaseEstimator):
         datasets = [X, *as_backgrounds(background, X)]
         counts = [_count(data, name) for data, name in zip(datasets, dataset_names(len(datasets)), strict=True)]
         beside = {"groups": groups, "background_groups": background_groups, **rows}
-        given = _Given(datasets, counts, y, _listed(beside, counts))
+        labels = [None if y is None else np.asarray(y)]
+        given = _Given(counts, {"X": datasets, "y": labels, **_listed(beside, counts)})
         grid = self.param_grid
         if not isinstance(grid, Mapping | list):
             grid = [{name: [value] for name, value in params.items()} for params in grid]
@@ -186,50 +187,36 @@ class BackgroundSearchCV(TransformerMixin, BaseEstimator):
 
     def score(self, X: Any, y: Any = None, *, background: Any = None) -> float:
         """Return the score of `best_estimator_` on new rows, in the units of `best_score_`."""
-        return float(_score(self._best(), self.scoring, X, y, {} if background is None else {"background": background}))
+        return _score(self._best(), self.scoring, X, y, **({} if background is None else {"background": background}))
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """Return the names of the components."""
         return self._best().get_feature_names_out(input_features)
 
 
-def _score(estimator: Any, scoring: Any, X: Any, y: Any, given: dict[str, Any]) -> float:
+def _score(estimator: Any, scoring: Any, X: Any, y: Any, **given: Any) -> float:
     return float(estimator.score(X, y, **given) if scoring is None else scoring(estimator, X, y, **given))
 
 
 @dataclass(frozen=True, eq=False)
 class _Given:
-    """The datasets of a fit, the target first, labels of rows, and further values for each row.
+    """The arguments of a fit by name, each as a list over the datasets. Rows are numbered over all datasets."""
 
-    `beside` has one entry for each dataset under each name. Rows are numbered over all datasets.
-    """
-
-    datasets: list[Any]
     counts: list[int]
-    y: Any
-    beside: dict[str, list[Any]]
+    values: dict[str, list[Any]]
 
-    def numbers(self, rows: Numbers) -> list[Numbers]:
-        """Return the numbers of some rows in each dataset."""
+    def some(self, rows: Numbers, known: Container[str] = ("X", "y")) -> dict[str, Any]:
+        """Return the arguments of a method that knows these names, with some of the rows."""
         starts = np.cumsum([0, *self.counts])
         parts = np.split(np.sort(rows), np.searchsorted(np.sort(rows), starts[1:-1]))
-        return [part - start for part, start in zip(parts, starts, strict=False)]
-
-    def some(self, rows: Numbers) -> tuple[Any, Any, dict[str, Any]]:
-        """Return some rows of the target, their labels, and some rows of the backgrounds."""
-        numbers = self.numbers(rows)
-        y = None if self.y is None else np.asarray(self.y)[numbers[0]]
-        target, *others = (_safe_indexing(data, own) for data, own in zip(self.datasets, numbers, strict=True))
-        return target, y, {"background": others} if others else {}
-
-    def beside_some(self, rows: Numbers, known: Container[str]) -> dict[str, Any]:
-        """Return the values beside some rows, as arguments of ``fit``."""
+        numbers = [part - start for part, start in zip(parts, starts, strict=False)]
         found: dict[str, Any] = {}
-        for name, values in self.beside.items():
-            pairs = zip(values, self.numbers(rows), strict=True)
-            own, *others = (None if part is None else _safe_indexing(part, numbers) for part, numbers in pairs)
-            if name in known:
-                found |= {name: own} | ({f"background_{name}": others} if others else {})
+        for name in [name for name in self.values if name in known]:
+            # Labels belong to the target alone.
+            pairs = zip(self.values[name], numbers, strict=False)
+            found[name], *others = (None if part is None else _safe_indexing(part, own) for part, own in pairs)
+            if others:
+                found["background" if name == "X" else f"background_{name}"] = others
         return found
 
 
@@ -247,14 +234,12 @@ class _OfNumbers(BaseEstimator):
         return self
 
     def fit(self, rows: Numbers, y: None = None) -> _OfNumbers:
-        known = signature(background_step(self.estimator).fit).parameters
-        X, labels, given = self.given.some(rows)
-        self.estimator.fit(X, labels, **given, **self.given.beside_some(rows, known))
+        known = {"X", "y", *signature(background_step(self.estimator).fit).parameters}
+        self.estimator.fit(**self.given.some(rows, known))
         return self
 
     def score(self, rows: Numbers, y: None = None) -> float:
-        X, labels, given = self.given.some(rows)
-        found = _score(self.estimator, self.scoring, X, labels, given)
+        found = _score(self.estimator, self.scoring, **self.given.some(rows))
         # An infinite score is ignored: the background rows do not vary.
         return found if np.isfinite(found) else float("nan")
 
@@ -274,8 +259,8 @@ def _listed(given: dict[str, Any], counts: list[int]) -> dict[str, list[Any]]:
 
 def _splits(given: _Given, cv: Any, random_state: Any) -> list[tuple[Numbers, Numbers]]:
     """Return the numbers of the fitted and the held-out rows of each split."""
-    counts, groups = given.counts, given.beside.get("groups")
-    labels = None if given.y is None or len(counts) > 1 else np.asarray(given.y)
+    counts, groups = given.counts, given.values.get("groups")
+    labels = None if len(counts) > 1 else given.values["y"][0]
     settings = {"shuffle": True, "random_state": 0 if random_state is None else random_state}
     owner = np.repeat(np.arange(len(counts)), counts)
     if groups is None:
