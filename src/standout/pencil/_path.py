@@ -23,7 +23,7 @@ REPRESENTATIVES = (0.0, 0.22, 0.83)
 FIRST_STEPS, NEXT_STEPS = 6, 5
 # Products for the components of a fold. They start from random vectors, so that results do not depend on the path or
 # the array library, and end at this residual.
-FOLD_STEPS, FOLD_EXACT = 20, 1e-10
+FOLD_STEPS, FOLD_EXACT = 18, 1e-9
 # Columns are brought to one size if their variances differ by more than the first number. Beyond the second one,
 # iterations are not tried.
 UNEVEN, MOST_UNEVEN = 1e4, 1e10
