@@ -110,7 +110,8 @@ def open_cube(options: dict[str, Any], display: Display) -> Datasets:
     inside, rows, strips = as_rows(cube, noise if noise == "differences" else read_cube(noise), mask=mask)
     columns = [f"band {number + 1}" for number in range(cube.shape[2])]
     pixels, other = (InMemory(part, name, columns) for part, name in zip(rows, ("pixels", "noise"), strict=True))
-    sources = matched_datasets(pixels, other, **dict(zip(("groups", "background_groups"), strips, strict=False)))
+    groups: dict[str, Any] = dict(zip(("groups", "background_groups"), strips, strict=False))
+    sources = matched_datasets(pixels, other, **groups)
 
     def draw(model: Any, folder: Path) -> None:
         from matplotlib.figure import Figure

@@ -226,6 +226,7 @@ class BackgroundTransformer(FittedTransformer):
             background_adjust=background_adjust,
             y=y,
             target_label=self.target_label,
+            finite=self.method not in ("dpca", "cpca") or self.robust is not None,
         )
         check_counts([source.n_rows for source in sources])
         self._keep_columns(X, sources[0].columns, sources[0].width)

@@ -28,6 +28,7 @@ from standout.moments._base import Moments
 from standout.moments._kinds import RowMoments
 from standout.moments._sums import FoldPattern, Keys, keyed_scatter, with_columns
 from standout.sources import Batch, InMemory
+from standout.sources._form import as_rows
 
 Kind = Literal["auto", "scatter", "rows"]
 
@@ -153,10 +154,8 @@ def _added(first: list[Moments | None], second: list[Moments | None]) -> list[Mo
 
 def _explain(data: Any, name: str) -> None:
     """Raise an error for sums that are not finite."""
-    if not all(all_finite(batch.rows) for batch in data.batches()):
-        raise InvalidValueError(
-            f"{name} has missing or infinite values", advice="Remove these rows, or fill the gaps before the fit."
-        )
+    for batch in data.batches():
+        as_rows(batch.rows, name, keys=data.keys)
     raise InvalidValueError(
         f"the squares of {name}'s values are out of the range of double precision", advice="Rescale the data."
     )

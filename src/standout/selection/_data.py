@@ -26,6 +26,7 @@ from standout.moments import (
 from standout.pencil._record import check_directions
 from standout.problem import Problem, Sums, adjusted, column_scale
 from standout.sources import InMemory, Source
+from standout.sources._form import as_rows
 
 Numbers = npt.NDArray[np.intp]
 
@@ -293,6 +294,8 @@ def make_data(
     q = 0 if covariates is None else covariates.shape[1]
     if wide:
         loaded = [part.loaded() for part in sources]
+        for part in loaded:
+            as_rows(part.rows, part.name, keys=part.keys)
         counts = [part.n_rows or 0 for part in loaded]
         return WideData(
             [part.rows for part in loaded],

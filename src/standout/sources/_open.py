@@ -108,6 +108,7 @@ def open_datasets(
     background_adjust: Any = None,
     y: Any = None,
     target_label: Any = None,
+    finite: bool = True,
 ) -> list[Source]:
     """Open the datasets of a fit, the target first, and check all of them.
 
@@ -125,6 +126,8 @@ def open_datasets(
         The label of each row, with `target_label`.
     target_label : object, default=None
         Rows with this label are the target. The rows of each other label are one background, in sorted order.
+    finite : bool, default=True
+        Search NumPy arrays for NaN and infinity. Sums of tall data show them without another pass over the rows.
 
     Returns
     -------
@@ -158,7 +161,7 @@ def open_datasets(
     datasets = [
         _with_facts(data, name, {what: values[number] for what, values in facts.items()})
         if facts
-        else open_dataset(data, name)
+        else open_dataset(data, name, gaps=not finite and isinstance(data, np.ndarray))
         for number, (data, name) in enumerate(zip(given, names, strict=True))
     ]
     if "covariates" in facts:
