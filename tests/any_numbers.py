@@ -129,7 +129,7 @@ STYLES = ("normal",) * 12 + (
 ) * 2
 STYLES += ("constant", "nan", "inf")
 # What a fit says if an answer is not exact, or not there.
-DOUBTS = ("rounding", "there is no ratio", "infinite", "did not converge")
+DOUBTS = ("rounding", "there is no ratio", "infinite", "did not converge", "not reliable")
 
 
 @dataclass

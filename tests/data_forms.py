@@ -146,7 +146,7 @@ def _write_v73(values: np.ndarray, path: Path) -> None:
     import h5py
 
     with h5py.File(path, "w", userblock_size=512) as file:
-        kind = {"f8": "double", "f4": "single", "i8": "int64", "b1": "logical"}[values.dtype.str[1:]]
+        kind = {"f8": "double", "f4": "single", "i8": "int64", "u1": "uint8", "b1": "logical"}[values.dtype.str[1:]]
         stored = file.create_dataset("matrix", data=(values.astype(np.uint8) if kind == "logical" else values).T)
         stored.attrs["MATLAB_class"] = np.bytes_(kind)
     with path.open("r+b") as file:

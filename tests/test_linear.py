@@ -8,6 +8,7 @@ from scipy import linalg, sparse
 from sklearn.decomposition import PCA
 
 from standout import ContrastivePCA, DiscriminativePCA, scan
+from standout._messages import FindingWarning
 from standout.moments import FoldPattern
 from standout.selection import rule, simplex_grid
 
@@ -825,3 +826,9 @@ def test_a_background_of_condition_1e12_keeps_its_digits(form, rng, tmp_path):
     # Sums are kept: more rows can be added.
     with pytest.warns(UserWarning, match="less than half of the digits"):
         assert model.partial_fit(X, background=Y).n_samples_ == 800
+
+
+def test_folds_whose_background_has_too_few_rows_are_warned_of(rng):
+    X, Y = rng.normal(size=(40, 30)), rng.normal(size=(35, 30))
+    with pytest.warns(FindingWarning, match='without a fold, the background does not vary.*`shrinkage`="auto"'):
+        DiscriminativePCA(1, shrinkage=None).fit(X, background=Y)

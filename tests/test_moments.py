@@ -474,3 +474,13 @@ def test_scores_are_those_of_centred_rows_however_far_they_are_from_zero(rng):
 def test_kinds_are_as_asked(rng):
     X = rng.normal(size=(9, 5))
     assert isinstance(gather(X), ScatterMoments)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_variances_of_sparse_rows_far_from_zero_keep_their_digits(weighted, rng):
+    rows = rng.normal(size=(40, 6)) + 1e7
+    rows[:, 2:] *= rng.random((40, 4)) < 0.3
+    weights = rng.uniform(size=40) if weighted else np.ones(40)
+    found = RowMoments(sparse.csr_array(rows), weights if weighted else None).variances
+    mean = np.average(rows, axis=0, weights=weights)
+    np.testing.assert_allclose(found, np.average((rows - mean) ** 2, axis=0, weights=weights), rtol=1e-12)

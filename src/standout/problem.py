@@ -194,11 +194,16 @@ def solve_folds(folds: Sequence[Sums], problem: Problem, seed: int = 0) -> list[
         solutions = [solve(one, problem, seed=seed) for one in folds]
         return [(own.values, own.vectors) for own in solutions]
     pairs: list[tuple[Float, Float] | None] = [None] * len(folds)
-    if folds[0].solver is None:
-        pairs = fold_vectors([pose(one, [problem]) for one in folds], problem.n_components)
+    posed = [] if folds[0].solver is not None else [pose(one, [problem]) for one in folds]
+    if posed:
+        pairs = fold_vectors(posed, problem.n_components)
     solved = []
-    for sums, pair in zip(folds, pairs, strict=True):
-        if pair is None or not float(pair[0][-1]) > LEAST_VALUE * float(pair[0][0]):
+    for place, (sums, pair) in enumerate(zip(folds, pairs, strict=True)):
+        least = LEAST_VALUE * float(0.0 if pair is None else pair[0][0])
+        if posed and problem.kind == "difference":
+            # A direction in which nothing varies has a difference of zero up to rounding.
+            least = LEAST_VALUE * max(float(part.variances.max()) for part in posed[place].terms)
+        if pair is None or not float(pair[0][-1]) > least:
             solution = solve_inside(sums, problem, seed=seed)
             pair = solution.values, solution.vectors
         solved.append(pair)

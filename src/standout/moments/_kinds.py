@@ -167,9 +167,17 @@ class RowMoments(Moments):
     @cached_property
     def variances(self) -> Float:
         """Variance of each column."""
-        squares: Float = (self.rows.multiply(self.rows) if is_sparse(self.rows) else self.rows**2).T @ self._shares
-        # Large means cost digits. Here the variances of the columns only scale the problem.
-        return np.maximum(squares - self.mean**2, 0.0)
+        if not is_sparse(self.rows):
+            return self._shares @ (self.rows - self.mean) ** 2
+        rows = sparse.csr_array(self.rows)
+        # Stored numbers less their mean: squares of large means would cost digits.
+        away, stored = rows.data - self.mean[rows.indices], np.ones(rows.nnz)
+        within, share = (
+            sparse.csr_array((values, rows.indices, rows.indptr), shape=rows.shape).T @ self._shares
+            for values in (away**2, stored)
+        )
+        zeros = 1.0 - share
+        return within + np.where(zeros > self.precision * self.count, zeros, 0.0) * self.mean**2
 
     def covariance(self) -> Float:
         """Return the covariance matrix."""

@@ -130,6 +130,8 @@ class HeldOut:
         The fold of each row, by its number.
     slopes : list of list of array of shape (n_covariates, d), or None
         Scores of the covariates of each dataset and fold.
+    endless : bool
+        Whether, without the rows of a fold, the background does not vary along a component.
     """
 
     ratio: Float
@@ -144,6 +146,7 @@ class HeldOut:
     factors: Float
     folds: Folds | Places
     slopes: list[list[Float]] | None = None
+    endless: bool = False
 
     def scores(self, rows: Rows, numbers: Any, dataset: int, mean: Any, covariates: Float | None = None) -> Float:
         """Return the scores of fitted rows, by their numbers in a dataset, with components of the other folds."""
@@ -186,7 +189,7 @@ def judge(problem: Problem, data: Data, folds: Folds | Places, inner: Float, *, 
     # If columns are scaled, the coordinates of wide rows depend on the fold.
     moved = whole.lift is not None and problem.scale is not None
     few = problem.n_columns is not None and is_sparse_problem(problem, whole)
-    vectors, held, offsets, counts, slopes = [], [], [], [], []
+    vectors, held, offsets, counts, slopes, without_variance = [], [], [], [], [], False
     solved = (
         (fold, train, pair)
         for folds, trains in data.together(problem)
@@ -199,6 +202,7 @@ def judge(problem: Problem, data: Data, folds: Folds | Places, inner: Float, *, 
         within = whole.dropped(found) if few or moved else inside
         order, factors = aligned(target, inner, images, within)
         endless = np.isinf(to_host(values))[order]
+        without_variance |= bool(endless.any())
         if endless.any():
             # Without variance of the background in a fold, the unit of all rows is used.
             own, theirs = (to_host(target.variance(part)) for part in (inner, take(within, order, axis=1)))
@@ -228,6 +232,7 @@ def judge(problem: Problem, data: Data, folds: Folds | Places, inner: Float, *, 
         factors=np.array([part.factors for part in held]).T,
         folds=folds,
         slopes=None if not slopes else [[part / unit for part in own] for own in zip(*slopes, strict=True)],
+        endless=without_variance,
     )
 
 

@@ -79,9 +79,16 @@ class Statistic:
         if one.epsilon is not None:
             unit = ridge_unit(one, sums)
             return [replace(one, epsilon=unit * value) for value in EPSILONS]
-        count = sum(part.count for weight, part in zip(one.weights, backgrounds, strict=True) if weight > 0.0)
-        many = count >= MANY_ROWS * sums.dimension and one.n_columns is None
+        many = self._n_against >= MANY_ROWS * sums.dimension and one.n_columns is None
         return [replace(one, shrinkage=value) for value in (SHRINKAGES if many else FEW_SHRINKAGES)]
+
+    @cached_property
+    def _n_against(self) -> float:
+        """Number of rows of the backgrounds, whatever the weights that go with the rows of a deal."""
+        hands = self.deck.hands(np.arange(len(self.deck.plan.homes)))[1:]
+        chosen = [self.deck.chosen(*hand) for one, hand in zip(self.problem.weights, hands, strict=True) if one > 0.0]
+        stored = self.deck.scatters is not None
+        return float(sum(own.sum() if stored and own is not None else len(numbers) for numbers, own in chosen))
 
     def values(self, at: Numbers) -> Float:
         """Return the statistic of a deal, its mean over thinnings, at each value of a path."""

@@ -81,7 +81,9 @@ def _middle(bases: list[Float], seed: int) -> int:
     from sklearn.cluster import SpectralClustering
 
     # The product of the cosines of the principal angles.
-    affinity = np.array([[abs(np.linalg.det(one.T @ other)) for other in bases] for one in bases])
+    cosines = [[abs(np.linalg.det(one.T @ other)) for other in bases] for one in bases]
+    # Components that are out of range are similar to none.
+    affinity = np.nan_to_num(cosines)
     n_groups, groups = min(N_GROUPS, len(bases) - 1), np.zeros(len(bases), dtype=int)
     if n_groups > 1 and affinity.min() <= 0.999:
         clusters = SpectralClustering(n_groups, affinity="precomputed", random_state=seed, assign_labels="kmeans")
