@@ -63,9 +63,6 @@ class ArrowReader(Reader):
     def batches(self, features: Sequence[int], words: Sequence[str], n_rows: int) -> Iterator[Any]:
         """Read record batches of Arrow, whose columns are named by their positions in the file."""
         places = {self.names[place]: place for place in [*features, *map(self.names.index, words)] or [0]}
-        return attempted(self.path, self.kind, self._read(places, n_rows))
-
-    def _read(self, places: dict[str, int], n_rows: int) -> Iterator[Any]:
         needed = list(places)
         with self.path.open("rb") as file:
             if self.kind == "parquet":
@@ -244,17 +241,16 @@ def _mat(reader: MatrixReader) -> Opened:
 
 def _of_arrays(reader: MatrixReader, arrays: dict[str, Any]) -> tuple[Any, None, dict[str, Any]]:
     """Choose the matrix among the arrays of a file. A cube beside a matrix may be the data: raise an error."""
-    found = {name: value for name, value in arrays.items() if not name.startswith("__") and hasattr(value, "ndim")}
+    found = {
+        name: value if is_sparse(value) else np.asarray(value)
+        for name, value in arrays.items()
+        if not name.startswith("__")
+    }
     numeric = {name: value for name, value in found.items() if value.dtype.kind in "biufc" and value.ndim >= 2}
     candidates = [name for name, value in numeric.items() if min(value.shape) > 1] or list(numeric)
     matrix = found[reader.choose(candidates, list(found))]
-    matrix = _by_rows(matrix) if is_sparse(matrix) else matrix
-    vectors = {
-        name: np.asarray(value)
-        for name, value in arrays.items()
-        if not name.startswith("__") and not is_sparse(value) and np.ndim(value) == 1
-    }
-    return matrix, None, {name: value for name, value in vectors.items() if len(value) == matrix.shape[0]}
+    vectors = {name: value for name, value in found.items() if value.ndim == 1 and len(value) == matrix.shape[0]}
+    return (_by_rows(matrix) if is_sparse(matrix) else matrix), None, vectors
 
 
 def _by_rows(matrix: Any) -> Any:

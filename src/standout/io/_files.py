@@ -179,7 +179,6 @@ class Reader:
 
     def __post_init__(self) -> None:
         """Look at the file: names, kinds, number of rows. Subclasses have this method."""
-        raise NotImplementedError
 
     def stamp(self) -> tuple[int, int]:
         """Return values that change with the file."""
@@ -187,7 +186,7 @@ class Reader:
         return (0, 0) if found is None else (found.st_size, found.st_mtime_ns)
 
     def batches(self, features: Sequence[int], words: Sequence[str], n_rows: int) -> Iterator[Any]:
-        """Read record batches of Arrow, whose columns are named by their positions in the file."""
+        """Read record batches of Arrow, whose columns are named by their positions in the file; in subclasses."""
         raise NotImplementedError
 
     def parts(
@@ -196,7 +195,7 @@ class Reader:
         """Read rows, with the words of some columns."""
         at = {name: str(self.names.index(name)) for name in words}
         keys = [self.names[place] for place in features]
-        for batch in self.batches(features, words, n_rows):
+        for batch in attempted(self.path, self.kind, self.batches(features, words, n_rows)):
             rows = np.zeros((batch.num_rows, 0))
             if keys:
                 some = batch.select([str(place) for place in features])
@@ -274,9 +273,9 @@ def find_ids(reader: Reader, used: Sequence[str]) -> str | None:
 
 
 def choose(
-    reader: Reader, columns: Sequence[str] | None, exclude: Sequence[str], aside: set[str]
+    reader: Reader, columns: Sequence[str] | None, exclude: Sequence[str], aside: set[str], strict: bool
 ) -> tuple[list[str], dict[str, list[str]]]:
-    """Choose the data columns; return them, and the others by kind."""
+    """Choose the data columns; return them, and the others by kind, which the user is told."""
     both = [name for name in columns or () if name in aside]
     if both:
         problem = f"has {short(both[0])!r}, which has another use too"
@@ -289,8 +288,9 @@ def choose(
         if name not in unwanted:
             left_out.setdefault("" if kinds[name] in NUMBERS else kinds[name], []).append(name)
     data = left_out.pop("", [])
-    if left_out and (not data or any(kinds.get(name, "numbers") not in NUMBERS for name in columns or ())):
-        report_left_out(reader, left_out, strict=True)
+    if left_out:
+        named = any(kinds.get(name, "numbers") not in NUMBERS for name in columns or ())
+        report_left_out(reader, left_out, strict or named or not data)
     if not data:
         unusable(reader.path, "no column is left as data", "Choose other columns with `columns`.")
     _check_unique(set(data), reader)

@@ -26,7 +26,6 @@ from standout.io._files import (
     conditions_of,
     find_files,
     find_ids,
-    report_left_out,
     unusable,
 )
 from standout.io._text import CsvReader, Dialect
@@ -308,11 +307,9 @@ def scan(
     if id_column is None:
         id_column = find_ids(first, [*(wanted or ()), *unwanted])
     aside = {name for name in (id_column, label, *conditions) if name is not None}
-    chosen, left_out = choose(first, wanted, unwanted, aside)
+    chosen, left_out = choose(first, wanted, unwanted, aside, strict)
     for other in readers[1:]:
         check_same(other, first, chosen, aside, every=columns is None and not exclude)
-    if left_out:
-        report_left_out(first, left_out, strict)
     return Scan(readers, chosen, left_out, id_column, label, conditions, batch_rows, progress, missing)
 
 

@@ -158,17 +158,11 @@ def floats(values: npt.NDArray[Any]) -> Array:
         raise ValueError("Complex data not supported")
     if kind not in "biu":
         raise ValueError(f"could not convert string to float: {str(values.ravel()[:1])[:60]}")
-    reject_rounded(values)
-    return values.astype(np.float64)
-
-
-def reject_rounded(values: npt.NDArray[Any]) -> None:
-    """Refuse whole numbers that a double would round."""
-    if values.dtype.itemsize < 8 or not values.size:
-        return
-    if values.min() < -LARGEST_INTEGER or values.max() > LARGEST_INTEGER:
+    # Whole numbers that a double would round are refused.
+    if values.dtype.itemsize == 8 and values.size and max(values.max(), -int(values.min())) > LARGEST_INTEGER:
         for value in values[(values < -LARGEST_INTEGER) | (values > LARGEST_INTEGER)].tolist():
             _double(value)
+    return values.astype(np.float64)
 
 
 def _double(value: Any) -> float:

@@ -148,7 +148,11 @@ def open_datasets(
         advice = "Set `target_label` to None to pass the background, or pass the labels y alone."
         raise InvalidValueError("both `target_label` and a background are given", advice=advice)
     if y is not None and target_label is None:
-        _reject_table(y)
+        # Probably a background.
+        shape: Any = getattr(y, "shape", ())
+        if isinstance(y, Source | Iterator) or (len(shape) == 2 and shape[1] != 1):
+            advice = "Pass the background by its name: fit(X, background=...). Labels of rows need `target_label`."
+            raise InvalidValueError("y is a table, but without `target_label` it is not used", advice=advice)
         y = None
     every = {
         "weights": (sample_weight, background_sample_weight, "sample_weight"),
@@ -159,9 +163,7 @@ def open_datasets(
     known = {what: fact for what, fact in every.items() if fact[0] is not None or fact[1] is not None}
     facts = {what: for_each(*fact, len(given)) for what, fact in known.items()}
     datasets = [
-        _with_facts(data, name, {what: values[number] for what, values in facts.items()})
-        if facts
-        else open_dataset(data, name, gaps=not finite and isinstance(data, np.ndarray))
+        _with_facts(data, name, {what: values[number] for what, values in facts.items()}, finite)
         for number, (data, name) in enumerate(zip(given, names, strict=True))
     ]
     if "covariates" in facts:
@@ -199,14 +201,6 @@ def as_backgrounds(background: Any, target: Any = None) -> list[Any]:
     return backgrounds
 
 
-def _reject_table(y: Any) -> None:
-    """Refuse a second table in place of y, which is probably a background."""
-    shape: Any = getattr(y, "shape", ())
-    if isinstance(y, Source | Iterator) or (len(shape) == 2 and shape[1] != 1):
-        advice = "Pass the background by its name: fit(X, background=...). Labels of rows need `target_label`."
-        raise InvalidValueError("y is a table, but without `target_label` it is not used", advice=advice)
-
-
 # --- arrays beside the rows -------------------------------------------------------------------------------------------
 
 
@@ -238,12 +232,13 @@ def _names(given: Any, parameter: str) -> list[str]:
     return list(several) if is_list and all(isinstance(name, str) for name in several) else []
 
 
-def _with_facts(data: Any, name: str, facts: dict[str, tuple[Any, str]]) -> Source:
+def _with_facts(data: Any, name: str, facts: dict[str, tuple[Any, str]], finite: bool) -> Source:
     """Open a dataset with the arrays beside its rows; columns that are named are not features."""
     named = {what: _names(value, what) for what, (value, _) in facts.items()}
     columns = {column: facts[what][1] for what, several in named.items() for column in several}
     left, words = _split(data, name, columns) if columns else (data, {})
-    source = open_dataset(left, name)
+    # A row of weight zero could have NaN.
+    source = open_dataset(left, name, gaps=not (finite or facts) and isinstance(left, np.ndarray))
     make = {"weights": _as_weights, "subjects": as_words, "covariates": _as_columns, "labels": as_labels}
     for what, (value, parameter) in facts.items():
         if named[what]:
