@@ -78,7 +78,7 @@ class Preparation(TransformerMixin, BaseEstimator):
 
     def applied(self, source: Source) -> Source:
         """Return a source after this step."""
-        if self._changes_nothing:
+        if not self.log1p and self.fill_ is None and len(self.kept_) == self.n_features_in_:
             return source
         keys = source.keys and [source.keys[place] for place in self.kept_]
         changed = Mapped(source, partial(self._changed, name=source.name), keys, len(self.kept_))
@@ -96,10 +96,6 @@ class Preparation(TransformerMixin, BaseEstimator):
         tags.input_tags.sparse = tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-    @property
-    def _changes_nothing(self) -> bool:
-        return not self.log1p and self.fill_ is None and len(self.kept_) == self.n_features_in_
 
     def _changed(self, rows: Rows, name: str = "the data") -> Rows:
         """Change rows, without writing to them."""

@@ -260,7 +260,7 @@ class Mapped(Source):
         self.name, self.n_rows, self.again, self.place = host.name, host.n_rows, host.again, host.place
         self.columns = column_names(keys, host.name)
         self.width = len(keys) if width is None and keys is not None else width
-        self._change: Callable[[Batch], Batch] = partial(_mapped, function)
+        self._change: Callable[[Batch], Batch] = lambda batch: Batch(function(batch.rows), batch.start)
         self._beside(host)
 
     def _read(self) -> Iterator[Rows]:
@@ -268,9 +268,18 @@ class Mapped(Source):
 
     def map_reduce(self, function: Callable[[Batch], T], add: Callable[[T, T], T] = operator.add) -> T:
         """Sum the results of a function over changed batches, where the underlying source sums."""
-        add = partial(add_known, add)
+        change, join = self._change, partial(add_known, add)
         size = max(3 * BLOCK_BYTES // (8 * max(self.width or 1, 1)), 1)
-        found: T = self.host.map_reduce(partial(_of_changed, self._change, function, add, size), add)
+
+        def of_changed(batch: Batch) -> Any:
+            # In pieces, because changed rows may be much wider.
+            total = None
+            for start in range(0, max(batch.n_rows, 1), size):
+                changed = change(Batch(row_slice(batch.rows, start, start + size), batch.start + start))
+                total = join(total, function(changed) if changed.n_rows else None)
+            return total
+
+        found: T = self.host.map_reduce(of_changed, join)
         self.n_rows = self.host.n_rows if self.n_rows is None else self.n_rows
         return found
 
@@ -281,41 +290,19 @@ class Chosen(Mapped):
     def __init__(self, host: Source, chosen: npt.NDArray[np.bool_], name: str) -> None:
         super().__init__(host, copied, host.keys, host.width)
         self.name, self.n_rows = name, int(chosen.sum())
-        self._change = partial(_picked, chosen)
         self._beside(host, chosen)
 
+        def picked(batch: Batch) -> Batch:
+            numbers = np.flatnonzero(chosen[batch.start : batch.start + batch.n_rows])
+            return Batch(take(batch.rows, numbers), int(np.count_nonzero(chosen[: batch.start])))
 
-# --- functions that can be sent to other processes --------------------------------------------------------------------
-
-
-def _mapped(function: Callable[[Rows], Rows], batch: Batch) -> Batch:
-    return Batch(function(batch.rows), batch.start)
-
-
-def _picked(chosen: npt.NDArray[np.bool_], batch: Batch) -> Batch:
-    numbers = np.flatnonzero(chosen[batch.start : batch.start + batch.n_rows])
-    return Batch(take(batch.rows, numbers), int(np.count_nonzero(chosen[: batch.start])))
+        self._change = picked
 
 
 def _taken(numbers: npt.NDArray[np.intp], batch: Batch) -> list[Rows]:
     """Return the rows of a batch whose numbers are in a sorted list."""
     first, last = np.searchsorted(numbers, (batch.start, batch.start + batch.n_rows))
     return [take(batch.rows, numbers[first:last] - batch.start)]
-
-
-def _of_changed(
-    change: Callable[[Batch], Batch],
-    function: Callable[[Batch], Any],
-    add: Callable[[Any, Any], Any],
-    size: int,
-    batch: Batch,
-) -> Any:
-    """Sum the results of a function over a changed batch, in pieces, because changed rows may be much wider."""
-    total = None
-    for start in range(0, max(batch.n_rows, 1), size):
-        changed = change(Batch(row_slice(batch.rows, start, start + size), batch.start + start))
-        total = add(total, function(changed) if changed.n_rows else None)
-    return total
 
 
 def add_known(add: Callable[[Any, Any], Any], first: Any, second: Any) -> Any:

@@ -133,31 +133,24 @@ def transformed(source: Source, steps: Sequence[Any]) -> Source:
     The transformers must work row by row.
     """
     # Settings of scikit-learn hold for one thread only.
-    change = partial(_after_steps, list(steps), source.keys if source.columns else None, get_config())
-    made = change(source.first_row())
-    name = f"{source.name} after the steps before the last"
-    return Mapped(source, partial(_checked_steps, change, name), keys_of(made), int(made.shape[1]))
+    settings, name = get_config(), f"{source.name} after the steps before the last"
+    columns = source.keys if source.columns and hasattr(steps[0], "feature_names_in_") else None
 
+    def after(rows: Rows) -> Any:
+        data: Any = copied(rows)
+        if columns is not None and not is_sparse(rows) and not is_foreign(rows):
+            data = import_module("pandas").DataFrame(data, columns=columns, copy=False)
+        with config_context(**settings):
+            for step in steps:
+                data = step.transform(data)
+        if data.shape[0] != rows.shape[0]:
+            problem = f"there are {data.shape[0]} row(s) in {name}, but {rows.shape[0]} before the steps"
+            raise InvalidValueError(problem, advice="Data that are read in batches need steps that work row by row.")
+        return data
 
-def _after_steps(steps: Sequence[Any], columns: list[Any] | None, settings: dict[str, Any], rows: Rows) -> Any:
-    """Apply fitted steps to rows, as a frame if the columns have names."""
-    data: Any = copied(rows)
-    named = columns is not None and hasattr(steps[0], "feature_names_in_")
-    if named and not is_sparse(rows) and not is_foreign(rows):
-        data = import_module("pandas").DataFrame(data, columns=columns, copy=False)
-    with config_context(**settings):
-        for step in steps:
-            data = step.transform(data)
-    return data
-
-
-def _checked_steps(change: Callable[[Rows], Any], name: str, rows: Rows) -> Rows:
-    made = change(rows)
-    found = as_rows(made, name, keys=keys_of(made))
-    if found.shape[0] != rows.shape[0]:
-        problem = f"there are {found.shape[0]} row(s) in {name}, but {rows.shape[0]} before the steps"
-        raise InvalidValueError(problem, advice="Data that are read in batches need steps that work row by row.")
-    return found
+    made = after(source.first_row())
+    keys = keys_of(made)
+    return Mapped(source, lambda rows: as_rows(after(rows), name, keys=keys), keys, int(made.shape[1]))
 
 
 # --- devices ----------------------------------------------------------------------------------------------------------
