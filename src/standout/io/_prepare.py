@@ -120,8 +120,8 @@ class Preparation(TransformerMixin, BaseEstimator):
         advice = "Leave out `log1p`, which is for counts, or leave out the column with `exclude`."
         raise InvalidValueError(f"{problem}{column_name!r}", advice=advice)
 
-    def _learn(self, datasets: Sequence[Source], *, drop_constant: bool = False) -> list[str]:
-        """Learn from the target and the backgrounds; return the names of constant columns, which are left out."""
+    def _learn(self, datasets: Sequence[Source]) -> None:
+        """Learn from the target and the backgrounds."""
         check_choice(self.missing, "missing", MISSING)
         target = datasets[0]
         assert target.width is not None
@@ -129,7 +129,6 @@ class Preparation(TransformerMixin, BaseEstimator):
         self.__dict__.pop("feature_names_in_", None)
         if target.columns is not None:
             self.feature_names_in_ = np.asarray(target.columns, dtype=object)
-        names, constant = self.get_feature_names_out(), []
         if self.missing == "zero":
             self.fill_ = np.zeros(target.width)
         elif self.missing in ("mean", "median"):
@@ -139,22 +138,29 @@ class Preparation(TransformerMixin, BaseEstimator):
                 raise InvalidTypeError(problem, advice="Give data that can be read again, such as standout.scan.")
             present, total = reduce(add, (data.map_reduce(partial(_totals, self._changed)) for data in datasets))
             if not present.all():
-                problem = f"there is no value at all in {listed('column', names[present == 0])}"
+                problem = f"there is no value at all in {listed('column', self.get_feature_names_out()[present == 0])}"
                 advice = "Leave such columns out with `exclude`, or use missing='zero'."
                 raise InvalidValueError(problem, advice=advice)
-            fill = total / present
+            self.fill_ = total / present
             if self.missing == "median":
                 # The median needs all rows in memory.
-                whole = [self._changed(data.loaded().rows, data.name) for data in datasets]
-                fill = np.nanmedian(np.concatenate([dense(rows) for rows in whole]), axis=0)
-            self.fill_ = fill
-        if drop_constant and all(data.rows is not None for data in datasets):
-            low, high = (np.array(ends) for ends in zip(*(_ends(data.rows) for data in datasets), strict=True))
-            varies = np.fmin.reduce(low) < np.fmax.reduce(high)
-            if varies.any():
-                self.kept_, constant = np.flatnonzero(varies), names[~varies].tolist()
-                self.fill_ = None if self.fill_ is None else self.fill_[varies]
-        return constant
+                self.fill_ = None
+                whole = [dense(self._changed(data.loaded().rows, data.name)) for data in datasets]
+                self.fill_ = np.nanmedian(np.concatenate(whole), axis=0)
+
+    def _drop_constant(self, datasets: Sequence[Source], strict: bool) -> None:
+        """Leave out constant columns, with a warning, or refuse them."""
+        low, high = (np.array(ends) for ends in zip(*(_ends(data.rows) for data in datasets), strict=True))
+        varies = np.fmin.reduce(low) < np.fmax.reduce(high)
+        if varies.all() or not varies.any():
+            return
+        constant = self.get_feature_names_out()[~varies]
+        problem = f"{listed('column', constant, 8)} {'is' if len(constant) == 1 else 'are'} constant over all rows"
+        if strict:
+            raise InvalidValueError(problem, advice="Leave such columns out with `exclude`.")
+        warn_user(f"{problem}, and not used")
+        self.kept_ = np.flatnonzero(varies)
+        self.fill_ = None if self.fill_ is None else self.fill_[varies]
 
 
 def prepare(
@@ -195,12 +201,9 @@ def prepare(
     kept = [data.with_missing(rule) if isinstance(data, Scan) else data for data in datasets]
     # Rows in memory that still have gaps are refused.
     kept = [open_dataset(data, data.name, gaps=rule == "keep") for data in kept]
-    constant = step._learn(kept, drop_constant=True)
-    if constant:
-        problem = f"{listed('column', constant, 8)} {'is' if len(constant) == 1 else 'are'} constant over all rows"
-        if strict:
-            raise InvalidValueError(problem, advice="Leave such columns out with `exclude`.")
-        warn_user(f"{problem}, and not used")
+    step._learn(kept)
+    if all(data.rows is not None for data in kept):
+        step._drop_constant(kept, strict)
     return [step.applied(data) for data in kept], step
 
 

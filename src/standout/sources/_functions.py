@@ -258,10 +258,8 @@ def overlapped_copies(batches: Iterator[Array], device: Any) -> Iterator[Any]:
         if batch is None:
             return None
         with torch.cuda.stream(stream):
-            rows = (
-                torch.from_numpy(np.require(batch, requirements=["C", "W"])).pin_memory().to(device, non_blocking=True)
-            )
-            return rows, stream.record_event()
+            pinned = torch.from_numpy(np.require(batch, requirements=["C", "W"])).pin_memory()
+            return pinned.to(device, non_blocking=True), stream.record_event()
 
     with ThreadPoolExecutor(1) as sender:
         waiting = sender.submit(send)
