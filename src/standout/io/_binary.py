@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from standout._arrays import Rows, dense, is_sparse
+from standout._arrays import dense, is_sparse
 from standout._messages import InvalidValueError, choices, listed, require_extra, shown
-from standout.io._files import Reader, as_words, attempt, attempted, unusable
+from standout.io._files import Part, Reader, as_words, attempt, attempted, unusable
 from standout.sources import Words
 from standout.sources._form import arrow_kind, as_rows
 
@@ -156,15 +156,13 @@ class MatrixReader(Reader):
         finally:
             opened.close()
 
-    def parts(
-        self, features: Sequence[int], words: Sequence[str], n_rows: int
-    ) -> Iterator[tuple[Rows, dict[str, Words]]]:
+    def parts(self, features: Sequence[int], words: Sequence[str], n_rows: int) -> Iterator[Part]:
         """Read rows, with the words of vectors beside them or of columns."""
         with self._opened() as (matrix, _, vectors):
             said = attempt(self.path, self.kind, lambda: {name: self._vector(name, matrix, vectors) for name in words})
             every = list(features) == list(range(matrix.shape[1]))
 
-            def part(start: int) -> tuple[Rows, dict[str, Words]]:
+            def part(start: int) -> Part:
                 rows = matrix[start : start + n_rows]
                 if is_sparse(rows):
                     # Indices that point outside make SciPy read and write where it should not.

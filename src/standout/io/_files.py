@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from glob import glob, has_magic
 from pathlib import Path
-from types import NoneType
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -39,6 +38,8 @@ PLAIN = "Write numbers as 1038.48: digits 0 to 9, without currency, percent or s
 # Names of a first column of ids, if its values are unique.
 _ID = re.compile(r"|(|.*[ _.-])(id|ids|index)|unnamed: 0|(sample|row|cell)[ _]?(name)?s?|barcode", re.IGNORECASE)
 T = TypeVar("T")
+Part: TypeAlias = tuple[Rows, dict[str, Words]]
+"""Some rows of a file, with the words of columns or vectors beside them."""
 
 
 def unusable(source: Any, problem: str, advice: str = "Write the file again.") -> NoReturn:
@@ -94,10 +95,8 @@ def find_files(paths: Any, format: str | None) -> tuple[list[Path], str]:
     if None in kinds:
         raise InvalidValueError(f"{shown(kinds[None])} has not {_BY_EXTENSION}", advice="Say what it is with `format`.")
     if len(kinds) > 1:
-        advice = "Give files of one kind, by a pattern such as 'target/*.parquet'."
-        raise InvalidValueError(
-            f"there are files of more than one kind: {choices(sorted(map(str, kinds)))}", advice=advice
-        )
+        problem = f"there are files of more than one kind: {choices(sorted(map(str, kinds)))}"
+        raise InvalidValueError(problem, advice="Give files of one kind, by a pattern such as 'target/*.parquet'.")
     ((twice, count),) = Counter(file.absolute() for file in files).most_common(1)
     if count > 1:
         raise InvalidValueError(f"{shown(twice)} is named more than once", advice="Name each file once.")
@@ -189,9 +188,7 @@ class Reader:
         """Read record batches of Arrow, whose columns are named by their positions in the file; in subclasses."""
         raise NotImplementedError
 
-    def parts(
-        self, features: Sequence[int], words: Sequence[str], n_rows: int
-    ) -> Iterator[tuple[Rows, dict[str, Words]]]:
+    def parts(self, features: Sequence[int], words: Sequence[str], n_rows: int) -> Iterator[Part]:
         """Read rows, with the words of some columns."""
         at = {name: str(self.names.index(name)) for name in words}
         keys = [self.names[place] for place in features]
@@ -220,20 +217,6 @@ def as_words(values: Any) -> Words:
 
 
 # --- which column is what ---------------------------------------------------------------------------------------------
-
-
-def conditions_of(where: Any) -> dict[str, tuple[str, ...]]:
-    """Check the values that select rows, and return them as text."""
-    if not isinstance(where, Mapping | NoneType):
-        advice = 'Give, for example, {"condition": "stim"}.'
-        raise InvalidTypeError("is not a mapping from names of columns to values", parameter="where", advice=advice)
-    found = {}
-    for name, values in (where or {}).items():
-        found[name] = tuple(map(word, [values] if isinstance(values, str | bytes) or np.ndim(values) == 0 else values))
-        if not found[name]:
-            problem = f"names no value of column {name!r}"
-            raise InvalidValueError(problem, parameter="where", advice="Give at least one.")
-    return found
 
 
 def check_column(name: Any, parameter: str, reader: Reader) -> None:

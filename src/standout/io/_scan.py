@@ -10,28 +10,20 @@ from contextlib import closing
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from types import NoneType
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 
 from standout._arrays import Rows, all_finite, in_order, is_sparse, stacked
-from standout._messages import InvalidValueError, choices, short, shown, warn_user
+from standout._messages import InvalidTypeError, InvalidValueError, choices, short, shown, warn_user
 from standout._writing import progress_bar
 from standout.io._binary import ArrowReader, MatrixReader
-from standout.io._files import (
-    check_choice,
-    check_column,
-    check_same,
-    choose,
-    conditions_of,
-    find_files,
-    find_ids,
-    unusable,
-)
+from standout.io._files import Part, check_choice, check_column, check_same, choose, find_files, find_ids, unusable
 from standout.io._text import CsvReader, Dialect
 from standout.sources import Batch, InMemory, Source
 from standout.sources._base import Words, regrouped
-from standout.sources._form import not_finite
+from standout.sources._form import not_finite, word
 
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 MISSING = ("error", "keep", "drop-rows")
@@ -165,7 +157,7 @@ class Scan(Source):
             warn_user(problem, advice="If these are subjects with several rows, give the column as `groups`.")
         return ids
 
-    def _parts(self, names: Sequence[str], columns: Sequence[str]) -> Iterator[tuple[Rows, dict[str, Words]]]:
+    def _parts(self, names: Sequence[str], columns: Sequence[str]) -> Iterator[Part]:
         """Read the selected rows, with some columns as text."""
         self.n_dropped, found = 0, False
         for reader, stamped in zip(self._readers, self._stamps, strict=True):
@@ -298,7 +290,7 @@ def scan(
     tables = {"csv": CsvReader, "tsv": CsvReader, "parquet": ArrowReader, "arrow": ArrowReader}
     reader_of: Any = tables.get(kind, MatrixReader)
     readers = [reader_of(file, kind, dialect, variable) for file in files]
-    first, conditions = readers[0], conditions_of(where)
+    first, conditions = readers[0], _conditions(where)
     wanted = [columns] if isinstance(columns, str) else columns
     unwanted = [exclude] if isinstance(exclude, str) else exclude
     for parameter, name in (("id_column", id_column), ("label", label), *(("where", name) for name in conditions)):
@@ -311,6 +303,20 @@ def scan(
     for other in readers[1:]:
         check_same(other, first, chosen, aside, every=columns is None and not exclude)
     return Scan(readers, chosen, left_out, id_column, label, conditions, batch_rows, progress, missing)
+
+
+def _conditions(where: Any) -> dict[str, tuple[str, ...]]:
+    """Check the values that select rows, and return them as text."""
+    if not isinstance(where, Mapping | NoneType):
+        advice = 'Give, for example, {"condition": "stim"}.'
+        raise InvalidTypeError("is not a mapping from names of columns to values", parameter="where", advice=advice)
+    found = {}
+    for name, values in (where or {}).items():
+        found[name] = tuple(map(word, [values] if isinstance(values, str | bytes) or np.ndim(values) == 0 else values))
+        if not found[name]:
+            problem = f"names no value of column {name!r}"
+            raise InvalidValueError(problem, parameter="where", advice="Give at least one.")
+    return found
 
 
 def read_table(path: Paths, **options: Any) -> Source:

@@ -13,10 +13,8 @@ from typing import IO, Any, NoReturn
 
 import numpy as np
 
-from standout._arrays import Rows
 from standout._messages import require_extra, short
-from standout.io._files import PLAIN, Reader, attempt, unusable
-from standout.sources import Words
+from standout.io._files import PLAIN, Part, Reader, attempt, unusable
 from standout.sources._form import LARGEST_INTEGER
 
 DELIMITERS = {"csv": ",;\t|", "tsv": "\t"}
@@ -155,9 +153,7 @@ class CsvReader(Reader):
             # Arrow raises ValueErrors, and OSErrors if a compressed file ends too early.
             self._refuse(features, error)
 
-    def parts(
-        self, features: Sequence[int], words: Sequence[str], n_rows: int
-    ) -> Iterator[tuple[Rows, dict[str, Words]]]:
+    def parts(self, features: Sequence[int], words: Sequence[str], n_rows: int) -> Iterator[Part]:
         """Read rows, with the words of some columns; whole numbers that a double rounds are refused."""
         for rows, said in super().parts(features, words, n_rows):
             if rows.size and np.fmax.reduce(np.abs(rows), axis=None) >= LARGEST_INTEGER:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from standout._arrays import BLOCK_BYTES, Array, Float, Rows, copied, row_blocks, row_slice, stacked
 from standout._messages import InvalidValueError, MixedArraysError, listed
 from standout._xp import place, take
-from standout.sources._form import as_rows, column_names, keys_of
+from standout.sources._form import Keys, as_rows, column_names, keys_of
 
 Words: TypeAlias = npt.NDArray[np.object_]
 """Strings as Python objects."""
@@ -94,7 +94,7 @@ class Source:
     """
 
     name: str = "the data"
-    keys: list[Any] | None = None
+    keys: Keys = None
     columns: tuple[str, ...] | None = None
     width: int | None = None
     n_rows: int | None = None
@@ -208,7 +208,7 @@ class Source:
 class InMemory(Source):
     """A dataset whose rows are all in memory, or in a memory map."""
 
-    def __init__(self, rows: Rows, name: str = "the data", keys: list[Any] | None = None) -> None:
+    def __init__(self, rows: Rows, name: str = "the data", keys: Keys = None) -> None:
         self.rows, self.name, self.keys = rows, name, keys
         self.n_rows, self.width = rows.shape
         self.columns = None if keys is None else column_names(keys, name)
@@ -253,9 +253,7 @@ class Stream(Source):
 class Mapped(Source):
     """A source whose batches are changed by a function, where the batches are."""
 
-    def __init__(
-        self, host: Source, function: Callable[[Rows], Rows], keys: list[Any] | None, width: int | None = None
-    ) -> None:
+    def __init__(self, host: Source, function: Callable[[Rows], Rows], keys: Keys, width: int | None = None) -> None:
         self.host, self.keys = host, keys
         self.name, self.n_rows, self.again, self.place = host.name, host.n_rows, host.again, host.place
         self.columns = column_names(keys, host.name)
@@ -310,7 +308,7 @@ def add_known(add: Callable[[Any, Any], Any], first: Any, second: Any) -> Any:
     return second if first is None else first if second is None else add(first, second)
 
 
-def checked_part(data: Any, name: str, keys: list[Any] | None, width: int, reference: str) -> Rows:
+def checked_part(data: Any, name: str, keys: Keys, width: int, reference: str) -> Rows:
     """Check a batch of a dataset, and bring its columns into the order of the reference."""
     own = keys_of(data)
     rows = as_rows(data, name, keys=own, min_rows=0)
@@ -338,9 +336,7 @@ def regrouped(batches: Iterable[Batch]) -> Iterator[Batch]:
 # --- columns and places of several datasets ---------------------------------------------------------------------------
 
 
-def matched(
-    keys: list[Any] | None, width: int, name: str, expected: list[Any] | None, limit: int, reference: str
-) -> Array | None:
+def matched(keys: Keys, width: int, name: str, expected: Keys, limit: int, reference: str) -> Array | None:
     """Return the positions of the expected columns, found by name; None if they are in order or have no names."""
     problems = [f"{name} has {width} features, but {reference} has {limit}"] if width != limit else []
     found, needed = set(keys or ()), set(expected or ())

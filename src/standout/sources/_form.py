@@ -6,17 +6,19 @@ Every other module trusts this form. Whole numbers that a double would round are
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn import get_config
 
-from standout._arrays import Array, Rows, all_finite, is_sparse
+from standout._arrays import Array, Float, Rows, all_finite, is_sparse
 from standout._messages import InvalidTypeError, InvalidValueError, listed, short
 from standout._xp import detached, device, is_on_host, is_sparse_tensor, looks_foreign, namespace, place, to_host
 
+Keys: TypeAlias = list[Any] | None
+"""The names of columns, whatever their type; None if they have none."""
 # All whole numbers up to this one are exact in double precision.
 LARGEST_INTEGER = 2**53
 # Objects that users may pass by mistake, by the name of their type.
@@ -28,14 +30,13 @@ NO_TABLES = {
     "AnnData": "Use standout.tl.dpca(adata, groupby, target), or give adata.X.",
     "LazyFrame": "Call its collect() first, or write it to a file and open that with standout.scan.",
 }
-PER_ROW = "Give one per row."
 RESHAPE = (
     "Reshape your data either using array.reshape(-1, 1) if your data has a single feature or array.reshape(1, -1) "
     "if it contains a single sample."
 )
 
 
-def as_rows(data: Any, name: str, *, keys: list[Any] | None = None, finite: bool = True, min_rows: int = 1) -> Rows:
+def as_rows(data: Any, name: str, *, keys: Keys = None, finite: bool = True, min_rows: int = 1) -> Rows:
     """Return data of any kind in this form, without a copy if possible; refuse data that are not a table.
 
     `keys` are the column names of a frame.
@@ -77,7 +78,7 @@ def not_finite(rows: Rows) -> tuple[npt.NDArray[np.intp], Array]:
     return np.argwhere(bad), values[bad]
 
 
-def keys_of(data: Any) -> list[Any] | None:
+def keys_of(data: Any) -> Keys:
     """Return the column names of a frame of any library, whatever their type; None for arrays."""
     if type(data) is np.ndarray or not hasattr(data, "shape"):
         return None
@@ -90,7 +91,7 @@ def keys_of(data: Any) -> list[Any] | None:
     return list(data.columns) if hasattr(data, "columns") else None
 
 
-def column_names(keys: list[Any] | None, name: str) -> tuple[str, ...] | None:
+def column_names(keys: Keys, name: str) -> tuple[str, ...] | None:
     """Return the names of columns if they are strings; names of several types are refused."""
     kinds = {isinstance(key, str) for key in keys or ()}
     if len(kinds) > 1:
@@ -124,7 +125,7 @@ def is_dispatched(data: Any) -> bool:
     return bool(get_config()["array_api_dispatch"])
 
 
-def _converted(data: Any, name: str, keys: list[Any] | None) -> Rows:
+def _converted(data: Any, name: str, keys: Keys) -> Rows:
     """Convert data to this form; raise ValueError or TypeError with the reason if that fails."""
     for kind in NO_TABLES.keys() & {kind.__name__ for kind in type(data).__mro__}:
         raise InvalidTypeError(f"{name} is a {type(data).__name__}, which is not a table", advice=NO_TABLES[kind])
@@ -192,6 +193,13 @@ def is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
 
 
+def parsed(values: npt.NDArray[Any]) -> Float:
+    """Convert values to numbers, also words of a column of files; missing ones become NaN."""
+    if values.dtype.kind not in "OU":
+        return floats(values).astype(np.float64, copy=False)
+    return np.array([np.nan if is_missing(value) else float(value) for value in values.tolist()])
+
+
 def word(value: Any) -> str:
     """Return a value as a word: 3.0 as 3, and a missing one as the empty string."""
     if is_missing(value):
@@ -213,7 +221,9 @@ def per_row(given: Any, n_rows: int | None, name: str, parameter: str) -> npt.ND
     values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
     if values.ndim != 1 or (n_rows is not None and len(values) != n_rows):
         rows = "a value per row is needed" if n_rows is None else f"{name} has {n_rows} rows"
-        raise InvalidValueError(f"has shape {values.shape}, but {rows}", parameter=parameter, advice=PER_ROW)
+        raise InvalidValueError(
+            f"has shape {values.shape}, but {rows}", parameter=parameter, advice="Give one per row."
+        )
     return values
 
 

@@ -17,7 +17,7 @@ from standout._arrays import Array, Float, Rows, copied, dense, double, is_spars
 from standout._messages import InvalidTypeError, InvalidValueError
 from standout._xp import is_foreign, is_on_host, library_named, looks_foreign, place, to_host
 from standout.sources._base import Batch, Mapped, Source, add_known, checked_part
-from standout.sources._form import as_rows, as_words, column_names, keys_of
+from standout.sources._form import Keys, as_rows, as_words, column_names, keys_of
 
 
 def differences(before: Any, after: Any) -> Float:
@@ -286,7 +286,7 @@ def is_dask(data: Any) -> bool:
 class DaskBlocks(Source):
     """A Dask array or frame, whose blocks are summed on the workers."""
 
-    def __init__(self, data: Any, name: str, keys: list[Any] | None = None) -> None:
+    def __init__(self, data: Any, name: str, keys: Keys = None) -> None:
         self.name = name
         if hasattr(data, "rechunk"):
             as_rows(np.zeros((1,) * data.ndim, dtype=data.dtype), name)

@@ -12,17 +12,7 @@ import numpy.typing as npt
 from standout._arrays import Float, is_sparse
 from standout._messages import InvalidTypeError, InvalidValueError, dataset_names, listed, warn_user
 from standout.sources._base import Chosen, InMemory, Mapped, Source, Stream, check_place, matched
-from standout.sources._form import (
-    PER_ROW,
-    as_rows,
-    as_words,
-    floats,
-    is_missing,
-    keys_of,
-    on_host,
-    per_row,
-    reject_unknown,
-)
+from standout.sources._form import as_rows, as_words, is_missing, keys_of, on_host, parsed, per_row, reject_unknown
 from standout.sources._functions import DaskBlocks, is_dask
 
 Dataset: TypeAlias = Any
@@ -280,9 +270,9 @@ def _as_weights(given: Any, n_rows: int | None, name: str, parameter: str) -> Fl
     """Check weights of rows: finite, non-negative, with a positive sum."""
     values = per_row(given, n_rows, name, parameter)
     try:
-        weights = _numbers(values)
+        weights = parsed(values)
     except (ValueError, TypeError) as error:
-        raise InvalidTypeError(f"has no numbers: {error}", parameter=parameter, advice=PER_ROW) from None
+        raise InvalidTypeError(f"has no numbers: {error}", parameter=parameter, advice="Give one per row.") from None
     with np.errstate(over="ignore"):
         total = float(weights.sum())
     if (weights < 0).any() or not LEAST_WEIGHT < total < MOST_WEIGHT:
@@ -312,7 +302,7 @@ def _code_covariates(datasets: list[Source]) -> None:
     for key, *columns in zip(tables[0], *(table.values() for table in tables), strict=True):
         values = np.concatenate([column.astype(object) for column in columns])
         try:
-            numbers = _numbers(values)[:, None]
+            numbers = parsed(values)[:, None]
         except (TypeError, ValueError):
             levels, places = np.unique([str(value) for value in values.tolist()], return_inverse=True)
             numbers = np.eye(len(levels))[places.ravel()][:, 1:]
@@ -329,13 +319,6 @@ def _code_covariates(datasets: list[Source]) -> None:
             problem = f"has {part.shape[1]} columns, which would explain most of the {len(part)} rows of {data.name}"
             raise InvalidValueError(problem, parameter="adjust", advice="Give at most one for every two rows.")
         data.covariates = part
-
-
-def _numbers(values: npt.NDArray[Any]) -> Float:
-    """Convert values to numbers, also words of a column of files; missing ones become NaN."""
-    if values.dtype.kind not in "OU":
-        return floats(values).astype(np.float64, copy=False)
-    return np.array([np.nan if is_missing(value) else float(value) for value in values.tolist()])
 
 
 def _number_subjects(datasets: list[Source]) -> None:
