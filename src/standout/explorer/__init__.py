@@ -366,22 +366,15 @@ class _Handler(BaseHTTPRequestHandler):
 def answered(page: Page, body: bytes) -> dict[str, Any]:
     """Return the reply to a message, or the problem in one sentence."""
     try:
-        message = json.loads(body)
-        if not isinstance(message, dict):
-            raise TypeError
-        return page.reply(message)
+        return page.reply(json.loads(body))
     except Exception as error:
         # A vague sentence is better than a page that waits for ever.
-        return {"problem": _sentence(error)}
-
-
-def _sentence(error: Exception) -> str:
-    if hasattr(error, "phrased"):
-        words = str(error.phrased()).replace("`", "")
-        return words[:1].upper() + words[1:]
-    if isinstance(error, MemoryError):
-        return "There is not enough memory for this. Choose fewer rows."
-    return f"This did not work ({type(error).__name__}). Choose something else, or load the page again."
+        told = f"this did not work ({type(error).__name__}). Choose something else, or load the page again."
+        if isinstance(error, MemoryError):
+            told = "there is not enough memory for this. Choose fewer rows."
+        if hasattr(error, "phrased"):
+            told = str(error.phrased()).replace("`", "")
+        return {"problem": told[:1].upper() + told[1:]}
 
 
 def page_html() -> tuple[bytes, str]:

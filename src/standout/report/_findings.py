@@ -18,7 +18,7 @@ from standout._xp import take, to_host
 from standout.estimators._scores import CHOSEN
 from standout.metrics import clustering_error
 from standout.report import _cautions as cautions
-from standout.report._drawn import MOST_COMPONENTS, Fit, rounded
+from standout.report._drawn import MOST_COMPONENTS, Fit, Labels, rounded
 from standout.report._words import said, shortened
 
 # Number of rows shown as images at each end of component 1, and the limit of their pixels in all.
@@ -70,7 +70,9 @@ def findings(
         Of numbers, strings, lists and dicts, ready for `json.dumps`. Unknown numbers are None.
     """
     found = _facts(fit, test, bootstrap)
-    found |= {"labels": _labels(fit, label_name), "images": _images(fit, image_shape)}
+    pixels = image_shape is not None and hasattr(fit.model, "correlations_")
+    found["labels"] = None if fit.labels is None else _labels(fit, fit.labels, label_name)
+    found["images"] = _images(fit, image_shape) if pixels else None
     told = [
         {"kind": "note", "text": note.phrased(options) if isinstance(note, CautionWarning) else str(note)}
         for note in notes
@@ -230,11 +232,8 @@ def _means(fit: Fit) -> dict[str, Any] | None:
     return {"size": SIZE, "level": LEVEL, "method": method, **counts}
 
 
-def _labels(fit: Fit, name: str) -> dict[str, Any] | None:
+def _labels(fit: Fit, marks: Labels, name: str) -> dict[str, Any]:
     """Return the labels, and the share of rows that K-means puts into the wrong group, here and in PCA's view."""
-    marks = fit.labels
-    if marks is None:
-        return None
     own = marks.marks[fit.samples[0].numbers]
     errors: list[float | None] = [None, None]
     for place, view in enumerate([fit.shown[0], fit.shown[0] if fit.pca is None else fit.pca[1][0]]):
@@ -248,10 +247,8 @@ def _labels(fit: Fit, name: str) -> dict[str, Any] | None:
     return {**shown, "error": errors[0], "pca_error": None if fit.pca is None else errors[1]}
 
 
-def _images(fit: Fit, shape: Any) -> dict[str, Any] | None:
+def _images(fit: Fit, shape: Any) -> dict[str, Any]:
     """Return patterns as images, and a few rows at each end of component 1."""
-    if shape is None or not hasattr(fit.model, "correlations_"):
-        return None
     correlations = to_host(fit.model.correlations_)
     order = np.argsort(fit.shown[0][:, 0], kind="stable")
     n_shown = min(IMAGES_AT_END, len(order) // 2, MOST_PIXELS // (2 * correlations.shape[1]))
