@@ -191,7 +191,7 @@ def show_result(found: Found, final: Path, display: Display, command: str = "") 
     display.say(f"{rows} rows, {found['n_columns']:,} columns")
     display.say()
     for sentence, caution in zip(cautions, found["cautions"], strict=True):
-        display.cautions([sentence])
+        display.say(f"! {sentence}")
         if caution["kind"] == "units" and command:
             overwrite = "" if "--overwrite" in command else " --overwrite"
             display.say(f"  {command} --scale pooled{overwrite}")

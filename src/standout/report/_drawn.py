@@ -196,17 +196,6 @@ class Fit:
             shown = picture(twin, self.datasets, self.samples, model)
             self.pca = twin, aligned(shown, self.shown)
 
-    def variances(self) -> list[Float]:
-        """Return the variances of the scores of each dataset, with the weights of the rows."""
-        found = []
-        for place, (scores, source) in enumerate(zip(self.scores, self.datasets, strict=True)):
-            weights = source.weights
-            if self.robust:
-                weights = self.model.row_weights_[place] * (1.0 if weights is None else weights)
-            mean = np.average(scores, axis=0, weights=weights)
-            found.append(np.average((scores - mean) ** 2, axis=0, weights=weights))
-        return found
-
     def outlying(self, names: list[str]) -> list[dict[str, Any]]:
         """Return the outlying rows with the smallest weights, and the columns in which each differs most."""
         found: list[dict[str, Any]] = []

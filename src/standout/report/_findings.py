@@ -182,21 +182,27 @@ def written(step: Any) -> dict[str, Any]:
 
 def _components(fit: Fit, test: Any, boot: Any) -> list[dict[str, Any]]:
     """Return the components with their ratios, p-values, and the columns that follow them; none for a kernel."""
-    model, found, variances = fit.model, [], fit.variances()
+    model, found, variances = fit.model, [], []
+    for place, (scores, source) in enumerate(zip(fit.scores, fit.datasets, strict=True)):
+        weights = source.weights
+        if fit.robust:
+            weights = model.row_weights_[place] * (1.0 if weights is None else weights)
+        mean = np.average(scores, axis=0, weights=weights)
+        variances.append(np.average((scores - mean) ** 2, axis=0, weights=weights))
     numbers = {name: getattr(model, f"{name}_") for name in ("ratio", "spread", "shift")}
     numbers |= {"error": model.ratio_error_, "eigenvalue": to_host(model.eigenvalues_)}
     for k in range(int(model.n_components_)):
         columns = []
         if hasattr(model, "correlations_"):
             parts = (model.correlations_, model.patterns_, model.components_)
-            correlations, pattern, weights = (to_host(part[k]) for part in parts)
+            correlations, pattern, filters = (to_host(part[k]) for part in parts)
             order = np.argsort(-np.abs(np.nan_to_num(correlations)), kind="stable")[:MOST_COLUMNS]
             columns = [
                 {
                     "name": fit.columns[j],
                     "correlation": value(correlations[j]) or 0.0,
                     "pattern": value(pattern[j]),
-                    "filter": value(weights[j]),
+                    "filter": value(filters[j]),
                     "interval": None if boot is None else [value(end) for end in boot.correlation_intervals[k, j]],
                 }
                 for j in order.tolist()
