@@ -114,6 +114,19 @@ def test_pca_is_judged_on_the_same_held_out_scale():
     assert drawn[0] / drawn[1] == pytest.approx(np.var(scores[0][:, 0]) / np.var(scores[1][:, 0]), rel=2e-3)
 
 
+def test_the_first_component_of_pca_is_that_of_the_largest_variance(rng):
+    # The first column varies most, in both datasets; the second one only in the target.
+    target, background = rng.normal(size=(2, 200, 5)) * [9.0, 1.0, 1.0, 1.0, 1.0]
+    target[:, 1] *= 3.0
+    found = report(
+        fitted(DiscriminativePCA(1), target, background=background), target, background=background, test=None
+    )
+    assert found.findings["components"][0]["ratio"] > 5
+    assert found.findings["pca"]["ratio"] == pytest.approx(target[:, 0].var() / background[:, 0].var(), rel=0.1)
+    drawn = found.findings["drawn"]["points"][0]["pca"][0]
+    assert abs(np.corrcoef(drawn, target[:, 0])[0, 1]) > 0.9
+
+
 def test_nothing_stands_out_is_said_without_a_claim():
     found = made("nothing").findings
     assert found["verdict"] == "chance"

@@ -159,7 +159,9 @@ class Fit:
         Scores of all rows of each dataset, held out if there are folds; in-sample scores; scores of the rows that are
         drawn.
     pca : tuple or None
-        PCA of the target with the folds of the model, and its scores of the rows that are drawn.
+        The ratio and its interval along the first component of PCA of the target, with the folds of the model.
+    shown_by_pca : list of ndarray
+        Scores of the rows that are drawn by PCA; the same as `shown` without a background.
     """
 
     model: Any
@@ -170,7 +172,7 @@ class Fit:
     steps: list[Any]
 
     def __post_init__(self) -> None:
-        model, self.compared, self.pca = self.model, len(self.datasets) > 1, None
+        model, self.compared = self.model, len(self.datasets) > 1
         self.held_out = self.compared and model.n_folds_ > 0
         self.robust = hasattr(model, "row_weights_")
         if self.held_out:
@@ -189,12 +191,16 @@ class Fit:
             self.shown.append(self.scores[-1][numbers])
             # All backgrounds together have as many points as the target: more would only hide each other.
             most = max(MOST_POINTS // max(len(self.datasets) - 1, 1), LEAST_POINTS)
+        self.pca, self.shown_by_pca = None, self.shown
         if self.compared and getattr(model, "kernel", None) != "precomputed":
             names = ("center", "scale", "cv", "robust", "random_state")
             shared = {name: getattr(model, name) for name in names if hasattr(model, name)}
             twin = DiscriminativePCA(min(2, int(model.n_features_in_)), shrinkage=1.0, **shared)
             shown = picture(twin, self.datasets, self.samples, model)
-            self.pca = twin, aligned(shown, self.shown)
+            # A fit orders components by their ratios, PCA by their variances.
+            order = np.argsort(-to_host(twin.eigenvalues_), kind="stable")
+            self.pca = twin.ratio_[order[0]], twin.ratio_interval_[order[0]]
+            self.shown_by_pca = aligned([part[:, order] for part in shown], self.shown)
 
     def outlying(self, names: list[str]) -> list[dict[str, Any]]:
         """Return the outlying rows with the smallest weights, and the columns in which each differs most."""

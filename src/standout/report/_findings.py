@@ -141,8 +141,8 @@ def _facts(fit: Fit, test: Any, boot: Any) -> dict[str, Any]:
         "pca": None
         if fit.pca is None
         else {
-            "ratio": value(fit.pca[0].ratio_[0]),
-            "interval": [value(end) for end in fit.pca[0].ratio_interval_[0]],
+            "ratio": value(fit.pca[0]),
+            "interval": [value(end) for end in fit.pca[1]],
             "near": float(np.mean(getattr(model, "shrinkage_", 0.0))) > cautions.NEAR_PCA,
         },
         "means": _means(fit),
@@ -242,7 +242,7 @@ def _labels(fit: Fit, marks: Labels, name: str) -> dict[str, Any]:
     """Return the labels, and the share of rows that K-means puts into the wrong group, here and in PCA's view."""
     own = marks.marks[fit.samples[0].numbers]
     errors: list[float | None] = [None, None]
-    for place, view in enumerate([fit.shown[0], fit.shown[0] if fit.pca is None else fit.pca[1][0]]):
+    for place, view in enumerate([fit.shown[0], fit.shown_by_pca[0]]):
         # Limit far rows, because a few of them would form a separate group.
         low, high = np.quantile(view[:, :2], [0.25, 0.75], axis=0)
         inside = np.clip(view[:, :2], low - 3.0 * (high - low), high + 3.0 * (high - low))
@@ -279,7 +279,7 @@ def _drawn(fit: Fit) -> dict[str, Any]:
                 "ids": None if ids is None else [str(ids[number]) for number in sample.numbers.tolist()],
                 "labels": fit.labels.of(sample.numbers) if fit.labels is not None and place == 0 else None,
                 "scores": rounded(fit.shown[place].T[:MOST_COMPONENTS]),
-                "pca": rounded((fit.shown if fit.pca is None else fit.pca[1])[place].T[:2]),
+                "pca": rounded(fit.shown_by_pca[place].T[:2]),
                 "outlying": np.isin(sample.numbers, fit.model.outlying_rows_[place]).astype(int).tolist()
                 if fit.robust
                 else None,
