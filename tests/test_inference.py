@@ -596,7 +596,7 @@ def test_a_test_that_cannot_be_made_is_an_error(rng, options, match):
 def test_left_out_ratios_are_those_of_the_rows_that_were_not_drawn(rng):
     X, Y = two(rng, 40, 50, 4, 1.0)
     model = fitted(X, Y, shrinkage=0.2)
-    refit = _Refit.of(open_datasets(X, Y), model.problem_, rng)
+    refit = _Refit(open_datasets(X, Y), model.problem_, rng)
     times = next(refit.deck.plan.times(rng, 1))
     ratio, _, correlations = refit.draw(times)
     rows = refit.deck.numbers(refit.deck.plan.parts[0])
@@ -629,7 +629,7 @@ def test_a_bootstrap_is_its_definition_written_out(rng, center):
     given = {"shrinkage": 0.2, "background_weights": shares, "center": center, "cv": None}
     model = DiscriminativePCA(2, **given).fit(X, background=[Y, Z])
     found = bootstrap(model, X, background=[Y, Z], n_draws=12, level=0.8)
-    refit = _Refit.of(open_datasets(X, [Y, Z]), model.problem_, np.random.default_rng([0, 1]))
+    refit = _Refit(open_datasets(X, [Y, Z]), model.problem_, np.random.default_rng([0, 1]))
     # The draws are the same; the rows of the deck are in an order of their own.
     rows = refit.deck.numbers(refit.deck.plan.parts[0])
     C = np.cov(X.T, bias=True)

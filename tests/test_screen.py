@@ -180,7 +180,7 @@ def test_tail_beyond_the_draws_is_that_of_the_exact_law():
     rows = rng.standard_normal((4000, 20))
     side = Side(rows[:2000], rows[2000:], np.arange(2000), False, 1.0)
     sizes = np.array([50, 100])
-    null = Null.of_draws(sizes, [side.draws(sizes, 2000, rng)])
+    null = Null(sizes, [side.draws(sizes, 2000, rng)])
     for p in (1e-4, 1e-6, 1e-9):
         # The scaled shift of independent normal columns is chi-squared, less its mean. The others add nothing.
         scaled = np.array([chi2.isf(p, 20) - 20, *[np.nan] * 3])
@@ -193,7 +193,7 @@ def test_the_law_of_the_sum_is_that_of_dependent_statistics():
     rows = rng.standard_normal((1200, 20)) * np.linspace(1, 3, 20)
     side = Side(rows[:600], rows[600:], np.arange(600), False, 0.5)
     sizes = np.array([60])
-    null = Null.of_draws(sizes, [side.draws(sizes, 400, rng)])
+    null = Null(sizes, [side.draws(sizes, 400, rng)])
     p = [null.test(60, scaled)[1] for scaled in side.draws(sizes, 400, rng)[0][::2]]
     # 200 other draws of the same rows: three standard errors of a share of 5 % are 4.6 %.
     assert kstest(p, "uniform").pvalue > 0.005

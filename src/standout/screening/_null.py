@@ -11,7 +11,6 @@ scale of a target uses an effective number of rows, from the intraclass correlat
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -142,21 +141,20 @@ def scaled_spread(spread: Any, n: float, m: float) -> Any:
 # --- null distribution -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
 class Null:
-    """A Pearson type III law (a shifted gamma law) of each scaled statistic by size, and of their sum."""
+    """A Pearson type III law (a shifted gamma law) of each scaled statistic by size, and of their sum.
 
-    sizes: Array
-    moments: Array  # (n_sizes, statistics, mean and standard deviation and skewness)
+    It is fitted to the moments of the draws of all sides, of shape (n_draws, statistics) for every size. `moments` has
+    the shape (n_sizes, statistics, mean and standard deviation and skewness).
+    """
 
-    @classmethod
-    def of_draws(cls, sizes: Codes, sides: list[list[Array]]) -> Null:
-        """Fit moments to the draws of all sides, of shape (n_draws, statistics) for every size."""
+    def __init__(self, sizes: Codes, sides: list[list[Array]]) -> None:
         joint = [np.concatenate(parts) for parts in zip(*sides, strict=True)]
-        null = cls(sizes.astype(float), _smooth(np.array([[moments_of(own) for own in some.T] for some in joint])))
-        logarithms = [null.logarithms(int(n), some[::SPREAD_EVERY])[1] for n, some in zip(sizes, joint, strict=True)]
-        sums = np.array([[moments_of_sum(some)] for some in logarithms])
-        return cls(null.sizes, np.concatenate([null.moments, _smooth(sums)], axis=1))
+        self.sizes = sizes.astype(float)
+        self.moments = _smooth(np.array([[moments_of(own) for own in some.T] for some in joint]))
+        logarithms = [self.logarithms(int(n), some[::SPREAD_EVERY])[1] for n, some in zip(sizes, joint, strict=True)]
+        sums = _smooth(np.array([[moments_of_sum(some)] for some in logarithms]))
+        self.moments = np.concatenate([self.moments, sums], axis=1)
 
     def at(self, size: int) -> Array:
         """Return mean, standard deviation and skewness of the statistics, interpolated."""
@@ -381,20 +379,46 @@ class Side:
 # --- the controls ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
 class Controls:
-    """Centred control rows.
+    """Control rows about their mean, or about the mean of their group if other labels have rows of the same groups.
 
-    `kind` is "rows" if rows are independent, "subjects" if groups are, and "within" if every row is compared with the
-    controls of its group.
+    Attributes
+    ----------
+    rows : the centred control rows
+    groups : their groups
+    kind : "rows" if rows are independent, "subjects" if groups are, "within" if every row is compared with the controls
+        of its group
+    means : one mean, or one for each group
+    counts : number of control rows behind each mean, 0 if there are too few
+    variances : of every column
     """
 
-    rows: Array
-    groups: Codes | None
-    kind: str
-    means: Array  # one, or one for each group
-    counts: Array  # number of control rows behind each mean, 0 if there are too few
-    variances: Array  # of every column
+    def __init__(self, rows: Array, groups: Codes | None, target_groups: Codes | None) -> None:
+        self.kind, n_cells, cells = "rows", 1, np.zeros(len(rows), dtype=np.intp)
+        if groups is not None and target_groups is not None:
+            n_groups = len(np.unique(groups))
+            if np.isin(groups, target_groups).any():
+                self.kind, cells, n_cells = "within", groups, int(max(groups.max(), target_groups.max())) + 1
+            elif n_groups >= LEAST_GROUPS:
+                self.kind = "subjects"
+            if self.kind != "within" and n_groups < ENOUGH_GROUPS:
+                some = "rows are treated as independent" if self.kind == "rows" else "p-values are approximate"
+                problem = f"{n_groups} of the groups have controls, and no other label: {some}"
+                advice = f"Give {ENOUGH_GROUPS} or more control groups, or controls in the groups of the labels."
+                warn_user(problem, advice=advice)
+        counts = np.bincount(cells, minlength=n_cells).astype(float)
+        counts[counts < LEAST_IN_GROUP] = 0
+        self.counts, self.means = counts, sums_of(rows, cells, n_cells) / np.maximum(counts, 1)[:, None]
+        known = counts[cells] > 0
+        if known.sum() < LEAST_CONTROLS:
+            where = f" in groups with {LEAST_IN_GROUP} or more" if self.kind == "within" else ""
+            problem = f"There are {known.sum()} control rows{where}, but at least {LEAST_CONTROLS} are required"
+            raise InvalidValueError(problem, advice="Give more control rows.")
+        # Rows about the mean of n rows have (n - 1) / n of the variance.
+        stretch = np.sqrt(counts / np.maximum(counts - 1, 1))
+        self.rows = (rows[known] - self.means[cells[known]]) * stretch[cells[known], None]
+        self.groups = None if groups is None else groups[known]
+        self.variances = self.rows.var(0, ddof=1)
 
     def centred(self, rows: Array, groups: Codes | None) -> tuple[Array, Codes | None, float]:
         """Return rows about the control mean, their groups, and the effective number of control rows."""
@@ -416,32 +440,3 @@ class Controls:
             parts = self.rows[fitted], self.rows[held]
             found.append(Side(*parts, subjects, self.kind == "within", shrinkage, counts))
         return found
-
-
-def gather_controls(rows: Array, groups: Codes | None, target_groups: Codes | None) -> Controls:
-    """Subtract the mean of the control rows, by group if other labels have rows of the same groups."""
-    kind, n_cells, cells = "rows", 1, np.zeros(len(rows), dtype=np.intp)
-    if groups is not None and target_groups is not None:
-        n_groups = len(np.unique(groups))
-        if np.isin(groups, target_groups).any():
-            kind, cells, n_cells = "within", groups, int(max(groups.max(), target_groups.max())) + 1
-        elif n_groups >= LEAST_GROUPS:
-            kind = "subjects"
-        if kind != "within" and n_groups < ENOUGH_GROUPS:
-            some = "rows are treated as independent" if kind == "rows" else "p-values are approximate"
-            problem = f"{n_groups} of the groups have controls, and no other label: {some}"
-            advice = f"Give {ENOUGH_GROUPS} or more control groups, or controls in the groups of the labels."
-            warn_user(problem, advice=advice)
-    counts = np.bincount(cells, minlength=n_cells).astype(float)
-    counts[counts < LEAST_IN_GROUP] = 0
-    means = sums_of(rows, cells, n_cells) / np.maximum(counts, 1)[:, None]
-    known = counts[cells] > 0
-    if known.sum() < LEAST_CONTROLS:
-        where = f" in groups with {LEAST_IN_GROUP} or more" if kind == "within" else ""
-        problem = f"There are {known.sum()} control rows{where}, but at least {LEAST_CONTROLS} are required"
-        raise InvalidValueError(problem, advice="Give more control rows.")
-    # Rows about the mean of n rows have (n - 1) / n of the variance.
-    stretch = np.sqrt(counts / np.maximum(counts - 1, 1))
-    centred = (rows[known] - means[cells[known]]) * stretch[cells[known], None]
-    groups = None if groups is None else groups[known]
-    return Controls(centred, groups, kind, means, counts, centred.var(0, ddof=1))

@@ -14,7 +14,7 @@ from scipy.stats import false_discovery_control
 from standout._arrays import dense, double, one_blas_thread
 from standout._messages import InvalidTypeError, InvalidValueError, listed, require_extra, warn_user
 from standout._xp import to_host
-from standout.screening._null import LEAST_SPREAD, Array, Codes, Controls, Null, Side, combined, gather_controls
+from standout.screening._null import LEAST_SPREAD, Array, Codes, Controls, Null, Side, combined
 from standout.selection._units import sums_of
 from standout.sources import Source, open_dataset
 from standout.sources._form import as_words, per_row, word
@@ -185,7 +185,7 @@ def screen(
     numbers = sampled(np.flatnonzero(codes == own) if host is source else np.arange(host.count_rows()), rng)
     control_groups = None if host_groups is None else host_groups[numbers]
     target_groups = None if row_groups is None else row_groups[others]
-    controls = gather_controls(read(host, numbers), control_groups, target_groups)
+    controls = Controls(read(host, numbers), control_groups, target_groups)
     sides = controls.sides(shrinkage, rng)
     sizes = _sizes(codes[others], sides)
     columns = source.columns or tuple(f"column {number}" for number in range(controls.rows.shape[1]))
@@ -197,7 +197,7 @@ def screen(
     found = []
     # Products are small, so that threads of BLAS would mostly wait for each other.
     with one_blas_thread():
-        null = Null.of_draws(sizes, [side.draws(sizes, n_draws, rng) for side in sides])
+        null = Null(sizes, [side.draws(sizes, n_draws, rng) for side in sides])
         for code, rows, chosen, n_rows in targets_of(source, codes, own, rng):
             row_group = None if row_groups is None else row_groups[chosen]
             row = row_of(names[code], rows, row_group, controls, sides, null, seed) | {"rows": n_rows}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from standout.problem import Problem, Sums, mixed, solve
 from standout.selection._data import column_variances
 from standout.selection._held_out import aligned
 from standout.selection._inference import opened, seed_of
-from standout.selection._resample import Deck, make_deck
+from standout.selection._resample import make_deck
 from standout.sources import Source
 
 # Limit correlations to the range of Fisher's z.
@@ -131,7 +130,7 @@ def bootstrap(
         raise InvalidValueError("is not between 0 and 1", parameter="level", value=level, advice="Use 0.9.")
     estimator, sources, _, problem = opened(model, X, background, rows)
     seed, linear = seed_of(random_state), not hasattr(estimator, "kernel")
-    refit = _Refit.of(sources, problem, np.random.default_rng([seed, 1]), linear)
+    refit = _Refit(sources, problem, np.random.default_rng([seed, 1]), linear)
     times = refit.deck.plan.times(np.random.default_rng([seed, 2]), n_draws)
     with one_blas_thread():
         work = Parallel(n_jobs=n_jobs or 1, prefer="threads")
@@ -152,41 +151,29 @@ def _fisher_intervals(estimate: Float, draws: Float, level: float) -> Float:
     return np.tanh(np.stack([middle - reach, middle + reach], axis=-1))
 
 
-@dataclass(frozen=True, eq=False)
 class _Refit:
     """The problem of a fit, solved again for units that are drawn several times.
 
-    Attributes
+    Parameters
     ----------
-    deck : Deck
+    sources : list of Source
     problem : Problem
+    rng : Generator
     linear : bool
         Whether components are directions in the columns of the data.
     """
 
-    deck: Deck
-    problem: Problem
-    linear: bool
-
-    @classmethod
-    def of(cls, sources: list[Source], problem: Problem, rng: np.random.Generator, linear: bool = True) -> _Refit:
-        """Read the data for draws."""
-        deck = make_deck(sources, [source.weights for source in sources], problem, rng, thinned=False)
-        return cls(deck, replace(problem, n_covariates=0), linear)
+    def __init__(self, sources: list[Source], problem: Problem, rng: np.random.Generator, linear: bool = True) -> None:
+        self.deck = make_deck(sources, [source.weights for source in sources], problem, rng, thinned=False)
+        self.problem, self.linear = replace(problem, n_covariates=0), linear
+        once = np.ones(len(self.deck.plan.homes))
+        # The target, the components and the correlations of all rows.
+        self.target, self.reference = self._moments(once)[0], self._solved(once)
+        self.images = self.target.apply(self.reference)
+        self.estimate = self._correlations(once, self.reference)
 
     def _moments(self, times: Float) -> list[ScatterMoments]:
         return [self.deck.moments(*hand) for hand in self.deck.drawn(times)]
-
-    @cached_property
-    def _whole(self) -> tuple[ScatterMoments, Float]:
-        """The moments of all rows of the target, and the components of all rows."""
-        once = np.ones(len(self.deck.plan.homes))
-        return self._moments(once)[0], self._solved(once)
-
-    @cached_property
-    def estimate(self) -> Float:
-        """The correlations of all rows; none for a kernel."""
-        return self._correlations(np.ones(len(self.deck.plan.homes)), self._whole[1])
 
     def _solved(self, times: Float) -> Float:
         """Return the components of a draw, in the coordinates of the deck."""
@@ -199,12 +186,11 @@ class _Refit:
 
     def draw(self, times: Float) -> tuple[Float, Float, Float]:
         """Return the ratios of units that were not drawn, the angles of the scores, and the correlations."""
-        target, reference = self._whole
-        images, vectors = target.apply(reference), self._solved(times)
-        order, signs = aligned(target, reference, images, vectors)
+        vectors = self._solved(times)
+        order, signs = aligned(self.target, self.reference, self.images, vectors)
         vectors = take(vectors, order, axis=1) * like(signs, vectors)
-        lengths = to_host(target.variance(reference) * target.variance(vectors))
-        cosines = np.abs(to_host(column_products(images, vectors))) / np.sqrt(np.maximum(lengths, SMALLEST))
+        lengths = to_host(self.target.variance(self.reference) * self.target.variance(vectors))
+        cosines = np.abs(to_host(column_products(self.images, vectors))) / np.sqrt(np.maximum(lengths, SMALLEST))
         angles: Float = np.degrees(np.arccos(np.minimum(cosines, 1.0)))
         return self._left_out(times, vectors), angles, self._correlations(times, vectors)
 
