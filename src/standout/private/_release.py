@@ -140,8 +140,9 @@ def _part(batch: Batch, grid: Grid, kept: npt.NDArray[np.bool_] | None) -> tuple
     if rows.shape[1] != grid.n_features:
         problem = f"the data have {rows.shape[1]} columns, but `centre` has {grid.n_features} numbers"
         raise InvalidValueError(problem, advice="Give one number for each column.")
-    here = None if kept is None else np.flatnonzero(kept[batch.start : batch.start + n_rows])
-    return _sums.sum_up(rows if here is None or len(here) == n_rows else take(rows, here), grid), n_rows
+    if kept is not None:
+        rows = take(rows, np.flatnonzero(kept[batch.start : batch.start + n_rows]))
+    return _sums.sum_up(rows, grid), n_rows
 
 
 def _persons(source: Source, groups: Any) -> npt.NDArray[Any]:

@@ -264,15 +264,12 @@ class Space:
 
     def drawn_shifts(self, drawn: Mask) -> Array:
         """Return the scaled shift of each set of reference rows against the rest."""
-        squares = (self.reference**2).sum(1)
-        found = []
-        for chosen in (drawn, ~drawn):
-            n = chosen.sum(1)
-            mean = chosen @ self.reference / n[:, None]
-            variance = (chosen @ squares - n * (mean**2).sum(1)) / np.maximum(n - 1, 1)
-            found.append((mean, variance / n, 1 / n))
-        (one, noise, scale), (other, other_noise, other_scale) = found
-        return (((one - other) ** 2).sum(1) - noise - other_noise) / (scale + other_scale)
+        chosen, squares = np.stack([drawn, ~drawn]), (self.reference**2).sum(1)
+        n = chosen.sum(-1)
+        means = chosen @ self.reference / n[..., None]
+        variances = (chosen @ squares - n * (means**2).sum(-1)) / np.maximum(n - 1, 1)
+        noise, scale = (variances / n).sum(0), (1 / n).sum(0)
+        return np.asarray((((means[0] - means[1]) ** 2).sum(1) - noise) / scale)
 
     def drawn_spreads(self, order: Codes, size: int) -> Array:
         """Return the scaled spread of the first rows of each order against the rest."""

@@ -314,12 +314,11 @@ def _groups(groups: Any, source: Source, others: Any, host: Source) -> tuple[Cod
         return None, None
     if host is not source and others is None:
         raise InvalidValueError("is required with `groups`", parameter="background_groups")
-    n_rows = source.count_rows()
-    words = as_words(groups, n_rows, source.name, "groups")
+    words = [as_words(groups, source.count_rows(), source.name, "groups")]
     if host is not source:
-        words = np.append(words, as_words(others, host.count_rows(), host.name, "background_groups"))
-    codes = np.unique(words, return_inverse=True)[1]
-    return codes[:n_rows], codes if host is source else codes[n_rows:]
+        words.append(as_words(others, host.count_rows(), host.name, "background_groups"))
+    own, theirs = np.split(np.unique(np.concatenate(words), return_inverse=True)[1], [len(words[0])])
+    return own, own if host is source else theirs
 
 
 def code_of(control: Any, names: list[Any]) -> int:

@@ -164,7 +164,8 @@ class _Refit:
     """
 
     def __init__(self, sources: list[Source], problem: Problem, rng: np.random.Generator, linear: bool = True) -> None:
-        self.deck = make_deck(sources, [source.weights for source in sources], problem, rng, thinned=False)
+        weights = [source.weights for source in sources]
+        self.deck = make_deck(sources, weights, problem, rng, spanned=True, thinned=False)
         self.problem, self.linear = replace(problem, n_covariates=0), linear
         once = np.ones(len(self.deck.plan.homes))
         # The target, the components and the correlations of all rows.

@@ -160,24 +160,20 @@ def permutation_test(
     if isinstance(estimator.background_weights, str):
         # A rule for weights would have to be repeated in every draw.
         posed = replace(posed, weights=(1.0 / len(posed.weights),) * len(posed.weights))
-    return count_components(
-        sources,
-        posed,
-        chosen=any(isinstance(getattr(estimator, name, None), str) for name in ("shrinkage", "alpha", "epsilon")),
-        columns_chosen=isinstance(getattr(estimator, "n_columns", None), str),
-        learned=learned,
-        most=estimator.n_components_ if n_components is None else n_components,
-        level=level,
-        n_draws=n_draws,
-        n_jobs=n_jobs,
-        seed=seed_of(random_state),
-        progress=progress,
-    )
+    chosen = any(isinstance(getattr(estimator, name, None), str) for name in ("shrinkage", "alpha", "epsilon"))
+    given: dict[str, Any] = {"level": level, "n_draws": n_draws, "n_jobs": n_jobs, "progress": progress}
+    given |= {
+        "most": estimator.n_components_ if n_components is None else n_components,
+        "seed": seed_of(random_state),
+        "learned": learned,
+    }
+    columns_chosen = isinstance(getattr(estimator, "n_columns", None), str)
+    return count_components(sources, posed, chosen=chosen, columns_chosen=columns_chosen, **given)
 
 
 def opened(
     model: Any, X: Any, background: Any, rows: dict[str, Any]
-) -> tuple[Any, list[Source], list[Float | None], Problem]:
+) -> tuple[Any, list[Source], list[Any] | None, Problem]:
     """Return the parts of a fitted model that draws need.
 
     Returns
@@ -186,7 +182,7 @@ def opened(
         The last step of a pipeline.
     sources : list of Source
         The datasets in the coordinates of the problem, after the other steps.
-    learned : list of ndarray or None
+    learned : list of ndarray, or None
         The factor of each dataset's weights that was learned from its rows.
     problem : Problem
         The problem of the fit with numbers for all choices.
@@ -211,13 +207,13 @@ def opened(
                 advice="To scale columns, use the parameter `scale` of the estimator.",
             )
         sources = [_mapped(source, transformed(source, steps[:place])) for source in sources]
-    learned: list[Float | None] = [None] * len(sources)
+    learned = None
     if estimator.robust is not None:
         # The model itself does not change.
         other = copy(estimator)
         if estimator.robust == "cells":
             sources = other._weighed(sources)
-        learned = list(other.row_weights_)
+        learned = other.row_weights_
         for source, own in zip(sources, other.row_weights_, strict=True):
             if len(own) != source.count_rows():
                 problem = f"{source.name} has {source.count_rows()} rows, but the fit had {len(own)}"
@@ -256,7 +252,7 @@ def count_components(
     *,
     chosen: bool = False,
     columns_chosen: bool = False,
-    learned: list[Float | None] | None = None,
+    learned: list[Any] | None = None,
     most: int = MOST_COMPONENTS,
     level: float = 0.05,
     n_draws: int = 199,
@@ -288,7 +284,7 @@ def count_components(
     learned = learned or [None] * len(sources)
     # Draws need all columns if they scale or choose columns.
     spanned = not columns_chosen and problem.scale is None and problem.n_columns is None
-    deck = make_deck(sources, learned, problem, np.random.default_rng([seed, 1]), spanned=spanned)
+    deck = make_deck(sources, learned, problem, np.random.default_rng([seed, 1]), spanned, thinned=True)
     deck.plan.check(level)
     deck = centred(deck, problem.center == "own")
     if deck.scatters is None and any(own is not None for own in learned):

@@ -183,17 +183,12 @@ class Deck:
 
 
 def make_deck(
-    sources: Sequence[Source],
-    learned: Weights,
-    problem: Problem,
-    rng: np.random.Generator,
-    *,
-    spanned: bool = True,
-    thinned: bool = True,
+    sources: list[Source], learned: Weights, problem: Problem, rng: np.random.Generator, spanned: bool, thinned: bool
 ) -> Deck:
     """Make units of all datasets, and read their data for draws in one pass.
 
-    Rows with more columns than there are rows become coordinates in their span if `spanned`. The weights of a source
+    Rows with more columns than there are rows become coordinates in their span if `spanned`. Subjects get the same
+    number of rows if `thinned`, and then the user's weights stay at their places. The weights of a source
     are the user's weights times the robust weights in `learned`.
     """
     counts, width = [source.count_rows() for source in sources], int(sources[0].width or 0)
