@@ -166,12 +166,11 @@ def plan_subjects(
     if np.sum(sizes > 0) > most:
         subjects = _joined(subjects, sizes, most, rng)
         sizes = _sizes(subjects)
-    n_rows = _rows_of_each(sizes) if thinned else 1
-    kept = sizes >= n_rows
+    # All rows of a subject are one part, or each of its parts has this number of rows.
+    n_rows = _rows_of_each(sizes) if thinned else int(sizes.max())
+    kept = sizes >= (n_rows if thinned else 1)
     homes, owners = np.nonzero(kept)
-    available = np.ones(len(homes), dtype=np.intp)
-    if thinned:
-        available = np.minimum(sizes[kept] // n_rows, int(np.clip(most_parts // len(homes), 1, N_THINNINGS)))
+    available = np.clip(sizes[kept] // n_rows, 1, int(np.clip(most_parts // len(homes), 1, N_THINNINGS)))
     first, place = np.cumsum(available) - available, np.full(sizes.shape, -1)
     place[kept] = np.arange(len(homes))
     keys = []
@@ -181,8 +180,7 @@ def plan_subjects(
         order = order[np.argsort(codes[order], kind="stable")]
         starts = np.sum(codes < 0) + np.cumsum(own) - own
         step = np.empty(len(codes), dtype=np.intp)
-        step[order] = np.arange(len(codes)) - starts[codes[order]]
-        step = step // n_rows if thinned else np.zeros_like(step)
+        step[order] = (np.arange(len(codes)) - starts[codes[order]]) // n_rows
         unit = np.where(codes < 0, -1, unit_of[codes])
         keys.append(np.where((unit >= 0) & (step < available[unit]), first[unit] + step, -1))
     parts = first + np.arange(int(available.max()))[:, None] % available

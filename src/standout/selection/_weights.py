@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations
+from math import comb
 
 import numpy as np
 from scipy import optimize
@@ -94,10 +95,8 @@ def _middle(bases: list[Float], seed: int) -> int:
 
 def simplex_grid(n_backgrounds: int, steps: int) -> list[Float]:
     """Return the points of the simplex whose coordinates are multiples of a step."""
-    while True:
-        cuts = list(combinations(range(steps + n_backgrounds - 1), n_backgrounds - 1))
-        if len(cuts) <= MOST_POINTS or steps == 1:
-            break
+    while steps > 1 and comb(steps + n_backgrounds - 1, n_backgrounds - 1) > MOST_POINTS:
         steps -= 1
+    cuts = combinations(range(steps + n_backgrounds - 1), n_backgrounds - 1)
     edges = np.array([(-1, *cut, steps + n_backgrounds - 1) for cut in cuts])
     return list((np.diff(edges, axis=1) - 1) / steps)
