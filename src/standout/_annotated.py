@@ -10,19 +10,13 @@ import numpy.typing as npt
 
 from standout._arrays import Float, Rows, is_sparse
 from standout._messages import InvalidTypeError, InvalidValueError, listed, require_extra
-from standout.estimators import ContrastivePCA, DiscriminativePCA, KernelContrastivePCA, KernelDiscriminativePCA
+from standout._options import LINEAR
+from standout.estimators import ESTIMATORS
 from standout.sources import Source, open_dataset
 from standout.sources._form import word
 
 Mask = npt.NDArray[np.bool_]
 UNSET: Any = object()
-# Scores of cells, components of genes, and the key of all else, by method.
-NAMES: dict[Any, tuple[str, str, str]] = {
-    DiscriminativePCA: ("X_dpca", "dPCs", "dpca"),
-    ContrastivePCA: ("X_cpca", "cPCs", "cpca"),
-    KernelDiscriminativePCA: ("X_kdpca", "kdPCs", "kdpca"),
-    KernelContrastivePCA: ("X_kcpca", "kcPCs", "kcpca"),
-}
 # Fitted attributes that are written, without their underscore.
 FOUND = (
     *("ratio", "ratio_error", "ratio_interval", "spread", "shift", "eigenvalues", "background_weights"),
@@ -87,7 +81,12 @@ def _beside(
     return {name: fact[cells[0]] for name, fact in facts.items()} | of_backgrounds
 
 
-def fitted(method: Any, adata: Any, params: Mapping[str, Any]) -> tuple[Any, list[Any], dict[str, Any]]:
+def names_of(method: str) -> tuple[str, str, str]:
+    """Return the key of scores of cells, of components of genes, and of all else, by scanpy's conventions."""
+    return f"X_{method}", f"{method.removesuffix('pca')}PCs", method
+
+
+def fitted(method: str, adata: Any, params: Mapping[str, Any]) -> tuple[Any, list[Any], dict[str, Any]]:
     """Fit a method to the chosen cells; return the model, the datasets, and facts beside their rows.
 
     `params` are parameters of `tl.dpca`, and those of the method.
@@ -96,19 +95,19 @@ def fitted(method: Any, adata: Any, params: Mapping[str, Any]) -> tuple[Any, lis
     cells = cells_of(adata, **params)[1]
     datasets, facts = [rows_of(matrix, some, genes) for some in cells], _beside(adata, cells, **params)
     # Always arrays: a frame would have another index.
-    model = method(**{name: value for name, value in params.items() if name not in CHOICE})
+    model = ESTIMATORS[method](**{name: value for name, value in params.items() if name not in CHOICE})
     model.set_output(transform="default").fit(datasets[0], background=datasets[1:], **facts)
     return model, datasets, facts
 
 
-def fit_and_store(method: Any, adata: Any, params: dict[str, Any], key: str | None, copy: bool) -> Any:
+def fit_and_store(method: str, adata: Any, params: dict[str, Any], key: str | None, copy: bool) -> Any:
     """Fit a method to the chosen cells, and write the results under scanpy's names."""
     require_extra("anndata", "h5ad", "standout.tl")
     check_annotated(adata, copy)
     model, datasets, facts = fitted(method, adata, params)
     (chosen, cells), (matrix, genes, how) = cells_of(adata, **params), matrix_of(adata, **params)
     result = adata.copy() if copy else adata
-    of_cells, of_genes, of_fit = NAMES[method] if key is None else (key, key, key)
+    of_cells, of_genes, of_fit = names_of(method) if key is None else (key, key, key)
     scores = np.array(model.transform(rows_of(matrix, None, genes)), dtype=np.float64)
     if model.held_out_ is not None:
         beside = {name: value for name, value in facts.items() if name.endswith("adjust")}
@@ -120,7 +119,7 @@ def fit_and_store(method: Any, adata: Any, params: dict[str, Any], key: str | No
         result.obs[f"{of_fit}_weight"] = np.nan
         for some, part in zip(cells, model.row_weights_, strict=True):
             result.obs.loc[some, f"{of_fit}_weight"] = part
-    found = {name: getattr(model, f"{name}_", None) for name in FOUND} | {"method": NAMES[method][2]}
+    found = {name: getattr(model, f"{name}_", None) for name in FOUND} | {"method": method}
     columns = _columns_of(model)
     if params.get("use_rep") is not None:
         found |= columns
@@ -142,7 +141,7 @@ def fit_and_store(method: Any, adata: Any, params: dict[str, Any], key: str | No
 def _columns_of(model: Any) -> dict[str, npt.NDArray[Any]]:
     """Return the results of a model for each column."""
     # The components of a kernel are not directions of columns.
-    linear = ("components", "mean") if isinstance(model, DiscriminativePCA | ContrastivePCA) else ()
+    linear = ("components", "mean") if model.method in LINEAR else ()
     columns = {name: getattr(model, f"{name}_", None) for name in (*linear, "correlations")}
     means = getattr(model, "mean_differences_", None)
     if means is not None:
@@ -154,7 +153,7 @@ def fit_of(adata: Any, key: str, *, on_genes: bool = False) -> tuple[Any, str, s
     """Return the results of a fit in uns, and the keys of its scores and of its components, of genes if needed."""
     fits = [name for name, about in adata.uns.items() if isinstance(about, Mapping) and "ratio" in about]
     known(key, "key", fits, "a fit of standout.tl in adata.uns")
-    of_cells, of_genes = next((names[:2] for names in NAMES.values() if names[2] == key), (key, key))
+    of_cells, of_genes, _ = names_of(key) if key in ESTIMATORS else (key, key, key)
     if on_genes and of_genes not in adata.varm:
         advice = "Use the result of tl.dpca or tl.cpca on genes: kernels and use_rep have no components of genes."
         raise InvalidValueError("has no components of genes", parameter="key", value=key, advice=advice)

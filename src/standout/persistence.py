@@ -212,9 +212,6 @@ def _reason(error: Exception) -> str:
 def _place(path: Any) -> pathlib.Path:
     """Check the name of a file, and that skops is installed."""
     require_extra("skops", "models", "a file with a model")
-    if not isinstance(path, str | os.PathLike) or not str(path):
-        advice = "Give a path, for example 'model.skops'."
-        raise InvalidTypeError("is not the name of a file", parameter="path", value=path, advice=advice)
     return pathlib.Path(path).expanduser()
 
 

@@ -13,7 +13,6 @@ import numpy as np
 from standout import _annotated as cells
 from standout._annotated import UNSET
 from standout._messages import InvalidValueError, listed
-from standout.estimators import ContrastivePCA, DiscriminativePCA, KernelContrastivePCA, KernelDiscriminativePCA
 from standout.sources import open_dataset
 
 __all__ = ["cpca", "dpca", "kcpca", "kdpca", "permutation_test", "project", "screen"]
@@ -124,7 +123,7 @@ def dpca(
     if n_comps is not None and "n_components" in params:
         problem = "is given together with `n_components`, which is the same"
         raise InvalidValueError(problem, parameter="n_comps", value=n_comps, advice="Leave one out.")
-    method = params.pop("_method", DiscriminativePCA)
+    method = params.pop("_method", "dpca")
     params |= {} if n_comps is None else {"n_components": n_comps}
     params |= {"groupby": groupby, "target": target, "background": background, "layer": layer, "use_rep": use_rep}
     params |= {"mask_var": mask_var, "subject": subject, "adjust": [adjust] if isinstance(adjust, str) else adjust}
@@ -160,7 +159,7 @@ def cpca(adata: Any, groupby: str, target: Any, background: Any = None, **params
     >>> int(np.argmax(np.abs(adata.varm["cPCs_correlations"][:, 0]))), adata.uns["cpca"]["alpha"]
     (3, 2.0)
     """
-    return dpca(adata, groupby, target, background, _method=ContrastivePCA, **params)
+    return dpca(adata, groupby, target, background, _method="cpca", **params)
 
 
 def kdpca(adata: Any, groupby: str, target: Any, background: Any = None, **params: Any) -> Any:
@@ -179,7 +178,7 @@ def kdpca(adata: Any, groupby: str, target: Any, background: Any = None, **param
     AnnData or None
         As in `dpca`.
     """
-    return dpca(adata, groupby, target, background, _method=KernelDiscriminativePCA, **params)
+    return dpca(adata, groupby, target, background, _method="kdpca", **params)
 
 
 def kcpca(adata: Any, groupby: str, target: Any, background: Any = None, **params: Any) -> Any:
@@ -197,7 +196,7 @@ def kcpca(adata: Any, groupby: str, target: Any, background: Any = None, **param
     AnnData or None
         As in `dpca`.
     """
-    return dpca(adata, groupby, target, background, _method=KernelContrastivePCA, **params)
+    return dpca(adata, groupby, target, background, _method="kcpca", **params)
 
 
 def permutation_test(adata: Any, key: str = "dpca", **options: Any) -> Any:
@@ -236,8 +235,7 @@ def permutation_test(adata: Any, key: str = "dpca", **options: Any) -> Any:
     from standout.selection import permutation_test as tested
 
     about, _, _ = cells.fit_of(adata, key)
-    method = next(kind for kind, names in cells.NAMES.items() if names[2] == about["method"])
-    model, datasets, facts = cells.fitted(method, adata, about["params"])
+    model, datasets, facts = cells.fitted(about["method"], adata, about["params"])
     found = tested(model, datasets[0], background=datasets[1:], **facts, **options)
     adata.uns[key]["p_values"] = np.asarray(found.p_values, dtype=np.float64)
     return found
