@@ -306,7 +306,10 @@ def test_other_pictures_show_what_was_written(adata):
         (lambda a: standout.tl.dpca(np.eye(3), "x", "y"), "adata is a ndarray, but an AnnData is needed"),
         (lambda a: standout.tl.dpca(a, "cond", "stim"), "groupby='cond' is not a column of adata.obs"),
         (lambda a: standout.tl.dpca(a, "condition", "none"), "target='none' is not a condition"),
-        (lambda a: standout.tl.dpca(a, "condition", "stim", "stim"), "both target and background"),
+        (
+            lambda a: standout.tl.dpca(a, "condition", "stim", "stim"),
+            "background='stim' is not a condition .* beside the target",
+        ),
         (lambda a: standout.tl.dpca(a, "condition", ["stim", "stim"]), "the same condition twice"),
         (lambda a: standout.tl.dpca(a, "condition", ["stim", "ctrl", "other"]), "no condition beside the target"),
         (lambda a: standout.tl.dpca(a, "condition", "stim", n_comps=2, n_components=2), "n_comps=2 is given"),

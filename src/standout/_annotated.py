@@ -34,7 +34,8 @@ def cells_of(
     """Return the names of the conditions, and the cells of the target and of each background."""
     labels = words(adata, groupby, "groupby")
     names = sorted(set(labels.tolist()) - {""})
-    targets = _conditions(target, "target", names, groupby)
+    what = f"a condition of adata.obs[{groupby!r}]"
+    targets = _conditions(target, "target", names, what)
     others = [name for name in names if name not in targets]
     if not others:
         problem = f"adata.obs[{groupby!r}] has no condition beside the target, so that there is no background"
@@ -42,11 +43,7 @@ def cells_of(
     chosen = {"groupby": groupby, "target": targets, "background": "rest"}
     if background is None or (isinstance(background, str) and background == "rest" and "rest" not in names):
         return chosen, [np.isin(labels, targets), np.isin(labels, others)]
-    backgrounds = _conditions(background, "background", names, groupby)
-    both = [name for name in backgrounds if name in targets]
-    if both:
-        problem = f"{listed('condition', both)} is both target and background"
-        raise InvalidValueError(problem, advice="Choose different ones.")
+    backgrounds = _conditions(background, "background", others, f"{what} beside the target")
     cells = [np.isin(labels, targets), *(labels == name for name in backgrounds)]
     return {**chosen, "background": backgrounds}, cells
 
@@ -216,7 +213,7 @@ def words(adata: Any, column: str, parameter: str) -> npt.NDArray[Any]:
     return np.array([word(value) for value in adata.obs[column].astype(object)], dtype=object)
 
 
-def _conditions(given: Any, parameter: str, names: Sequence[str], groupby: str) -> list[str]:
+def _conditions(given: Any, parameter: str, names: Sequence[str], what: str) -> list[str]:
     """Check the names of conditions."""
     several = not isinstance(given, str) and hasattr(given, "__iter__")
     found = [word(name) for name in (given if several else [given])]
@@ -224,7 +221,7 @@ def _conditions(given: Any, parameter: str, names: Sequence[str], groupby: str) 
         problem = "is empty or has the same condition twice"
         raise InvalidValueError(problem, parameter=parameter, value=found, advice="Name each condition once.")
     for name in found:
-        known(name, parameter, names, f"a condition of adata.obs[{groupby!r}]")
+        known(name, parameter, names, what)
     return found
 
 

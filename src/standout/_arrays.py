@@ -270,9 +270,6 @@ def in_order(function: Callable[[Item], Result], items: Iterable[Item]) -> Gener
     sum does not depend on the threads. An error is raised at the place of its item.
     """
     n_workers = min(MOST_WORKERS, cpu_count())
-    if n_workers == 1:
-        yield from map(function, items)
-        return
     waiting: deque[Future[Result]] = deque()
     with one_blas_thread(), ThreadPoolExecutor(n_workers, initializer=_join) as pool:
         try:

@@ -178,11 +178,7 @@ def _from_factors(factors: Floats, directions: Floats, rng: np.random.Generator)
 
 
 def make_digits_over_photographs(
-    n_target: int = 300,
-    n_background: int = 3000,
-    *,
-    intensity: float = 0.35,
-    random_state: Seed = 0,
+    n_target: int = 300, n_background: int = 3000, *, intensity: float = 0.35, random_state: Seed = 0
 ) -> Bunch:
     """Does a method see handwritten digits through the photographs they are laid over?
 
