@@ -285,8 +285,8 @@ def test_mne_draws_patterns_and_filters(epochs):
         (lambda s, y: Contrast(1, output="x").fit(s, background=s), "output='x' is unknown"),
         (lambda s, y: Contrast(1, background_weights=[-1]).fit(s, background=s), "background_weights"),
         (lambda s, y: Contrast(1).fit(s, background=s).transform(s[:, :7]), "have 7 channels, but the fit has 8"),
-        (lambda s, y: Contrast(1).fit(s, background=s).apply(s), "give either `exclude` or `include`"),
-        (lambda s, y: Contrast(1).fit(s, background=s).apply(s, exclude=[1]), "exclude has a component outside"),
+        (lambda s, y: Contrast(1).fit(s, background=s).apply(s), "from 0 to 0, either as `exclude` or as `include`"),
+        (lambda s, y: Contrast(1).fit(s, background=s).apply(s, exclude=[1]), "give components from 0 to 0"),
         (lambda s, y: Contrast(1, target_label="left").fit(mne_epochs(s, y).compute_psd()), "EpochsSpectrum, not Raw"),
     ],
 )

@@ -103,13 +103,9 @@ def ratios_df(adata: Any, groupby: str, key: str = "dpca") -> Any:
     n_components = len(fit_of(adata, key)[0]["ratio"])
     scores, is_target, is_background = scores_of(adata, key, range(n_components))
     types = words(adata, groupby, "groupby")
-    rows: dict[str, dict[str, float]] = {}
-    for name in sorted(set(types) - {""}):
-        own, other = scores[is_target & (types == name)], scores[is_background & (types == name)]
-        ratios = np.full(n_components, np.nan)
-        if min(len(own), len(other)) >= 2:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                ratios = own.var(axis=0, ddof=1) / other.var(axis=0, ddof=1)
-        rows[name] = {"n_target": len(own), "n_background": len(other)}
-        rows[name] |= {f"ratio_{number}": float(ratio) for number, ratio in enumerate(ratios)}
-    return DataFrame.from_dict(rows, orient="index")
+    names = sorted(set(types) - {""})
+    own, other = (DataFrame(scores[some]).groupby(types[some]) for some in (is_target, is_background))
+    table = (own.var() / other.var()).reindex(names).add_prefix("ratio_")
+    table.insert(0, "n_background", other.size().reindex(names, fill_value=0))
+    table.insert(0, "n_target", own.size().reindex(names, fill_value=0))
+    return table

@@ -225,14 +225,11 @@ class Contrast(TransformerMixin, BaseEstimator):
             A cleaned copy of the same type. Info, events and other channels are kept.
         """
         check_is_fitted(self, "filters_")
-        if (exclude is None) == (include is None):
-            raise InvalidValueError("give either `exclude` or `include`", advice="Components are numbered from 0.")
-        name, given = ("exclude", exclude) if include is None else ("include", include)
-        chosen, last = np.atleast_1d(np.asarray(given, dtype=object)).tolist(), len(self.filters_) - 1
-        if not all(isinstance(number, int | np.integer) and 0 <= number <= last for number in chosen):
-            problem, advice = f"has a component outside [0, {last}]", "Components are numbered from 0."
-            raise InvalidValueError(problem, parameter=name, advice=advice)
-        numbers = np.array(chosen, dtype=np.intp)
+        given, last = np.asarray(exclude if include is None else include, dtype=object), len(self.filters_) - 1
+        numbers, is_one = np.atleast_1d(given).tolist(), (exclude is None) != (include is None)
+        if not is_one or not all(isinstance(number, int | np.integer) and 0 <= number <= last for number in numbers):
+            problem = f"give components from 0 to {last}, either as `exclude` or as `include`"
+            raise InvalidValueError(problem)
         part = self.patterns_[numbers].T @ self.filters_[numbers]
         matrix = part if exclude is None else np.eye(self.n_features_in_) - part
         if not hasattr(inst, "info"):
