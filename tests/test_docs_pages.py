@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md")), *sorted((DOCS / "tutorials").glob("*.md"))]
 STANDOUT = Path(sys.executable).with_name("standout")
-MODULES = ["standout", *(f"standout.{name}" for name in (*standout._PACKAGES, "report"))]
+MODULES = ["standout", *(f"standout.{name}" for name in standout._NAMES)]
 COMMANDS = ("fit", "transform", "info", "compare", "screen", "explore", "release", "demo")
 
 # Code, and the text right after it, which must be printed.
@@ -264,7 +264,7 @@ def test_tables_of_pages_are_those_that_scripts_make():
 def test_the_reference_is_the_list_of_all_public_names():
     assert script("reference").reference() == (DOCS / "api" / "index.rst").read_text("utf-8")
     named = {*script("reference").BLOCKS, "estimators"}
-    assert named == {*standout._PACKAGES, "report"}
+    assert named == set(standout._NAMES)
     main = [name.split(".")[-1] for name in " ".join(script("reference").MAIN.values()).split()]
     assert {*main, "__version__"} == set(standout.__all__)
 
