@@ -40,13 +40,6 @@ def test_spectral_weights_are_on_the_grid(sums):
     assert any(np.allclose(chosen, point) for point in simplex_grid(2, 8))
 
 
-def test_the_grid_covers_the_simplex():
-    points = np.array(simplex_grid(3, 4))
-    assert len(points) == 15
-    np.testing.assert_allclose(points.sum(axis=1), 1.0)
-    assert (points >= 0).all()
-
-
 @pytest.mark.parametrize("rule", ["worst-case", "joint", "spectral"])
 def test_a_fit_keeps_the_weights_that_a_rule_chose(rule, rng):
     X = rng.normal(size=(120, 3)) * [1, 1, 3]

@@ -257,6 +257,7 @@ def test_the_statistic_is_the_eigenvalue_of_the_fit_with_every_option(rng, width
     model = DiscriminativePCA(1, shrinkage=0.3, center=center, cv=None, **options).fit(X, background=Y)
     test = permutation_test(model, X, background=Y, n_draws=19)
     np.testing.assert_allclose(test.statistics[0], np.log(model.eigenvalues_[0]), rtol=1e-6)
+    np.testing.assert_allclose(model.mean_, (X if center == "own" else Y).mean(axis=0), atol=1e-9)
 
 
 def test_a_statistic_has_the_representatives_of_what_the_data_chose():
@@ -381,5 +382,9 @@ def test_spectral_weights_are_among_the_most_that_have_one_view():
 
 
 def test_the_grid_of_weights_has_at_most_two_hundred_points_or_the_corners():
+    points = np.array(simplex_grid(3, 4))
+    assert len(np.unique(points, axis=0)) == len(points) == 15
+    np.testing.assert_allclose(points.sum(axis=1), 1.0)
+    np.testing.assert_allclose(np.unique(points), np.arange(5) / 4)
     assert [len(simplex_grid(n, 8)) for n in (1, 2, 3, 4, 6)] == [1, 9, 45, 165, 126]
     np.testing.assert_array_equal(np.sort(simplex_grid(300, 2), axis=0), np.sort(np.eye(300), axis=0))

@@ -10,7 +10,7 @@ from sklearn.decomposition import PCA
 from standout import ContrastivePCA, DiscriminativePCA, scan
 from standout._messages import FindingWarning
 from standout.moments import FoldPattern
-from standout.selection import rule, simplex_grid
+from standout.selection import rule
 
 # Eigenvalues of small well-conditioned matrices are known to a few units of rounding.
 EXACT = {"rtol": 1e-10, "atol": 1e-12}
@@ -649,32 +649,6 @@ def test_a_shift_of_the_mean_stands_out_from_the_background(rng):
     np.testing.assert_allclose(model.ratio_, 1 + 9, rtol=0.2)
     np.testing.assert_allclose(model.spread_ + model.shift_, model.ratio_, rtol=1e-2)
     np.testing.assert_allclose(model.transform(Y).mean(axis=0), 0.0, atol=1e-10)
-
-
-def test_worst_case_weights_have_the_smallest_leading_value(data):
-    X, Y, Z = data
-
-    def value(weight):
-        given = {"shrinkage": 0.1, "background_weights": [weight, 1 - weight], "cv": None}
-        return DiscriminativePCA(1, **given).fit(X, background=[Y, Z]).eigenvalues_[0]
-
-    grid = np.linspace(0.0, 1.0, 41)
-    values = np.array([value(weight) for weight in grid])
-    worst = DiscriminativePCA(1, shrinkage=0.1, background_weights="worst-case", cv=None).fit(X, background=[Y, Z])
-    assert worst.eigenvalues_[0] <= values.min() * (1 + 1e-6)
-    joint = DiscriminativePCA(1, shrinkage=0.1, background_weights="joint", cv=None).fit(X, background=[Y, Z])
-    assert joint.background_weights_.max() == 1.0
-    np.testing.assert_allclose(joint.eigenvalues_[0], max(values[0], values[-1]), **EXACT)
-    spectral = DiscriminativePCA(1, shrinkage=0.1, background_weights="spectral", cv=None).fit(X, background=[Y, Z])
-    np.testing.assert_allclose(spectral.background_weights_.sum(), 1.0)
-
-
-def test_weights_are_looked_for_on_a_grid_of_the_simplex():
-    points = np.array(simplex_grid(3, 4))
-    assert len(np.unique(points, axis=0)) == len(points) == 15
-    np.testing.assert_allclose(points.sum(axis=1), 1.0)
-    np.testing.assert_allclose(np.unique(points), np.arange(5) / 4)
-    assert len(simplex_grid(6, 8)) <= 200
 
 
 # --- hard cases ------------------------------------------------------------------------------------------------------
