@@ -357,6 +357,16 @@ def test_units_of_the_columns_do_not_matter_if_the_scale_follows_them(without_no
     np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
 
 
+@pytest.mark.parametrize("shrinkage", [0.0, 0.3, 1.0])
+def test_a_given_shrinkage_of_private_sums_is_that_of_the_rows(without_noise, quiet, shrinkage):
+    data = make_factor_model(4000, 4000, 8, n_shared=3)
+    limits = {"centre": np.zeros(8), "scale": np.full(8, 20.0), "radius": 3.0}
+    sums = [release(rows, **limits, **BUDGET) for rows in (data.target, *data.backgrounds)]
+    model = DiscriminativePCA.from_moments(sums[0], sums[1:], shrinkage=shrinkage)
+    rows = DiscriminativePCA(shrinkage=shrinkage, cv=None).fit(data.target, background=data.backgrounds)
+    np.testing.assert_allclose(model.eigenvalues_, rows.eigenvalues_, rtol=1e-3)
+
+
 def test_bounds_of_a_private_background_make_its_variances_similar(rng, quiet):
     rows = rng.normal(size=(20_000, 10)) * np.geomspace(0.1, 1.0, 10)
     limits = release(rows, **bounds(10, 3.0), epsilon=4.0, delta=1e-6).whitening()
