@@ -73,7 +73,10 @@ numpydoc_xref_param_type = False
 def _own_members() -> dict[str, dict[str, list[str]]]:
     """Return the methods and properties of each public class that are not inherited from scikit-learn."""
     members: dict[str, dict[str, list[str]]] = {}
-    for name in ["standout", *(f"standout.{package}" for package in standout._NAMES if package != "report")]:
+    for name in [
+        "standout",
+        *(f"standout.{package}" for package in standout._NAMES if package != "report"),
+    ]:
         module = importlib.import_module(name)
         for public in getattr(module, "__all__", []):
             thing = getattr(module, public)
