@@ -153,7 +153,10 @@ def open_datasets(
     known = {what: fact for what, fact in every.items() if fact[0] is not None or fact[1] is not None}
     facts = {what: for_each(*fact, len(given)) for what, fact in known.items()}
     datasets = [
-        _with_facts(data, name, {what: values[number] for what, values in facts.items()}, finite)
+        _with_facts(data, name, {what: values[number] for what, values in facts.items()})
+        if facts
+        # A row of weight zero could have NaN.
+        else open_dataset(data, name, gaps=not finite and isinstance(data, np.ndarray))
         for number, (data, name) in enumerate(zip(given, names, strict=True))
     ]
     if "covariates" in facts:
@@ -222,13 +225,12 @@ def _names(given: Any, parameter: str) -> list[str]:
     return list(several) if is_list and all(isinstance(name, str) for name in several) else []
 
 
-def _with_facts(data: Any, name: str, facts: dict[str, tuple[Any, str]], finite: bool) -> Source:
+def _with_facts(data: Any, name: str, facts: dict[str, tuple[Any, str]]) -> Source:
     """Open a dataset with the arrays beside its rows; columns that are named are not features."""
     named = {what: _names(value, what) for what, (value, _) in facts.items()}
     columns = {column: facts[what][1] for what, several in named.items() for column in several}
     left, words = _split(data, name, columns) if columns else (data, {})
-    # A row of weight zero could have NaN.
-    source = open_dataset(left, name, gaps=not (finite or facts) and isinstance(left, np.ndarray))
+    source = open_dataset(left, name)
     make = {"weights": _as_weights, "subjects": as_words, "covariates": _as_columns, "labels": as_labels}
     for what, (value, parameter) in facts.items():
         if named[what]:
