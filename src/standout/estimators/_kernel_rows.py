@@ -18,7 +18,7 @@ from scipy import linalg
 
 from standout._arrays import Float, product, self_product
 from standout._xp import add_to_diagonal, cholesky, leading_eigenvectors, solve_triangular
-from standout.features._maps import centred_columns
+from standout.features import centred_columns
 from standout.moments import RowMoments
 from standout.pencil import Solution, finish
 from standout.problem import Problem, Sums, pencil_of, pose, solve_inside

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NoReturn
 
 import numpy as np
 
 from standout import _xp
-from standout._arrays import Array, Float, Rows, product, row_slice, stacked, sum_of_squares
+from standout._arrays import BLOCK_BYTES, Array, Float, Rows, product, row_slice, stacked, sum_of_squares
 from standout._messages import InvalidTypeError, InvalidValueError
 from standout._xp import is_foreign, like, namespace, take
 from standout.features._kernels import (
@@ -25,7 +26,6 @@ from standout.features._kernels import (
     median_distance,
     resolve_kernel,
 )
-from standout.features._maps import LandmarkMap, centred_columns
 from standout.moments import pivoted_cholesky
 from standout.sources import InMemory, Mapped, Source
 
@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 # Saved models name these classes by the public package. Its modules can then be reorganised.
-for _class in (LandmarkMap, Kernel, NamedKernel, PrecomputedKernel, SumKernel):
+for _class in (Kernel, NamedKernel, PrecomputedKernel, SumKernel):
     _class.__module__ = __name__
 
 # Up to this many rows of all datasets the kernel matrix is factorised.
@@ -58,6 +58,64 @@ LOW_RANK = 4
 CANDIDATES = 20_000
 # Drawn rows whose residual kernel has no more than this share of the largest residual are copies of others.
 COPY_TOL = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class LandmarkMap:
+    """Coordinates from the kernel with landmarks z (Nyström): ``L g(x) = k(z, x)`` with ``L Lᵀ = k(z, z)``.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    landmarks : rows of shape (r, n_features)
+        For a precomputed kernel, numbers of columns.
+    factor : ndarray of shape (r, r) or None
+        L, lower triangular. None if coordinates are the kernel values themselves.
+    counts : tuple of int
+        Numbers of consecutive landmarks over which kernel values are centred: the rows of each dataset. Empty without
+        centring.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from standout.features import LandmarkMap, resolve_kernel
+    >>> kernel = resolve_kernel("rbf", gamma=0.5)
+    >>> landmarks = np.array([[0.0], [1.0]])
+    >>> mapping = LandmarkMap(kernel, landmarks, np.linalg.cholesky(kernel(landmarks, landmarks)))
+    >>> coordinates = mapping.transform(landmarks)
+    >>> np.allclose(coordinates @ coordinates.T, kernel(landmarks, landmarks))
+    True
+    """
+
+    kernel: Kernel
+    landmarks: Landmarks
+    factor: Float | None = None
+    counts: tuple[int, ...] = ()
+
+    @property
+    def n_coordinates(self) -> int:
+        """Number of coordinates."""
+        return int(self.landmarks.shape[0])
+
+    def transform(self, rows: Rows) -> Float:
+        """Return the coordinates of the rows."""
+        n_bytes = _xp.DEVICE_BLOCK_BYTES if is_foreign(rows) else BLOCK_BYTES
+        size = max(n_bytes // (8 * max(self.n_coordinates, 1)), 1)
+        starts = range(0, max(rows.shape[0], 1), size)
+        return stacked([self._block(row_slice(rows, start, start + size)) for start in starts])
+
+    def _block(self, rows: Rows) -> Float:
+        values = self.kernel(rows, self.landmarks)
+        if self.factor is None:
+            return centred_columns(values, self.counts)
+        return _xp.solve_triangular(self.factor, values.T, overwrite=True).T
+
+
+def centred_columns(values: Float, counts: Sequence[int]) -> Float:
+    """For each count, subtract the mean over that number of consecutive columns from each row, in place."""
+    for start, stop in pairwise(np.cumsum([0, *counts]).tolist()):
+        values[:, start:stop] -= values[:, start:stop].mean(axis=1, keepdims=True)
+    return values
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,18 @@ from scipy import sparse
 from scipy.spatial.distance import pdist
 from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
-from standout import _arrays
-from standout._arrays import Array, Float, Rows, dense, double, is_sparse, product, row_slice, squared_lengths
+from standout._arrays import (
+    Array,
+    Float,
+    Rows,
+    all_finite,
+    dense,
+    double,
+    is_sparse,
+    product,
+    row_slice,
+    squared_lengths,
+)
 from standout._messages import InvalidTypeError, InvalidValueError, choices, listed
 from standout._options import check_weights
 from standout._xp import concat, diagonal, is_foreign, largest, like, namespace, to_host, zeros
@@ -116,10 +126,7 @@ class NamedKernel(Kernel):
             values += squared_lengths(Z)
             values *= -gamma
             # Rounding can make the distance of equal rows negative.
-            values = (
-                xp.minimum(values, 0.0 * values[:1, :1]) if is_foreign(values) else np.minimum(values, 0.0, out=values)
-            )
-            return xp.exp(values) if is_foreign(values) else np.exp(values, out=values)
+            return xp.exp(xp.clip(values, None, 0.0))
         values *= gamma
         values += self.params.get("coef0", 1)
         return xp.tanh(values) if self.metric == "sigmoid" else values ** self.params.get("degree", 3)
@@ -329,7 +336,7 @@ def _manhattan_distances(X: Array, Z: Array) -> Array:
 
 def check_finite(values: Float) -> None:
     """Check that values of a kernel are finite."""
-    if not _arrays.all_finite(values):
+    if not all_finite(values):
         advice = "Rescale the data, or check the kernel: a degree that is not a whole number needs positive numbers."
         raise InvalidValueError("the kernel has values that are not finite numbers", advice=advice)
 
