@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from standout._messages import InvalidTypeError, InvalidValueError, dataset_names
 from standout._options import check_parameters
 from standout.estimators._fit import BackgroundTransformer, Fit
-from standout.moments import FoldPattern, Moments, ScatterMoments, gather, gather_keyed
+from standout.moments import FoldPattern, Moments, ScatterMoments, gather_keyed
 from standout.selection import Data, Folds, Places, TallData
 from standout.selection._data import FEW_FOLDS, MANY_COLUMNS, MOST_COLUMNS, ROWS_PER_FOLD
 from standout.sources import Source, as_backgrounds, matched, open_dataset
@@ -230,12 +230,9 @@ class IncrementalTransformer(BackgroundTransformer):
         own = own or [None] * (1 if folds is None else folds.n_folds)
         if source is None:
             return own
-        given: dict[str, Any] = {"norms": True, "name": source.name, "kind": "scatter"}
-        if folds is None:
-            new: Parts = [gather(source, **given)]
-        else:
-            n_before = sum(part.count for part in own if part is not None)
-            new = gather_keyed(source, replace(folds, start=n_before), **given)
+        n_before = sum(part.count for part in own if part is not None)
+        keys = None if folds is None else replace(folds, start=n_before)
+        new = gather_keyed(source, keys, norms=True, name=source.name)
         return [_sum(first, second) for first, second in zip(own, new, strict=True)]
 
     # --- places --------------------------------------------------------------------------------------------------

@@ -157,18 +157,15 @@ class KernelTransformer(BackgroundTransformer):
         return chosen
 
     def _located(self, sources: Sequence[Source], kernel: Kernel, seed: int) -> Coordinates:
-        plain = all(part.weights is None and part.covariates is None for part in sources)
+        plain = all(part.weights is None and part.covariates is None for part in sources) and len(sources) > 1
+        plain &= self.method == "kdpca" and self.center == "own" and self.robust is None
         return fit_coordinates(
             sources,
             kernel,
             approximation=self.approximation,
             rank=self.rank,
             tol=self.tol,
-            kernel_rows=plain
-            and len(sources) > 1
-            and self.method == "kdpca"
-            and self.center == "own"
-            and self.robust is None,
+            kernel_rows=plain,
             seed=seed,
         )
 

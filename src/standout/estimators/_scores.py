@@ -121,21 +121,6 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         scores: Array = stacked([self._new_scores(batch.rows) for batch in source.batches()])
         return scores
 
-    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> Array:
-        """Fit, and return the scores of the target's rows. For fitted rows, `held_out_scores` is without bias.
-
-        Parameters
-        ----------
-        X, y, **fit_params
-            As in ``fit``.
-
-        Returns
-        -------
-        array of shape (n_samples, n_components)
-        """
-        model: Self = self.fit(X, y, **fit_params)
-        return model.transform(X)
-
     def held_out_scores(
         self, X: Any, *, background: Any = None, adjust: Any = None, background_adjust: Any = None
     ) -> list[Float]:

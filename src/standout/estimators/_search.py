@@ -80,13 +80,6 @@ class BackgroundSearchCV(TransformerMixin, BaseEstimator):
     True
     """
 
-    cv_results_: dict[str, Any]
-    best_params_: dict[str, Any]
-    best_score_: float
-    best_index_: int
-    best_estimator_: Any
-    n_splits_: int
-
     _doc_link_module = "standout"
     _doc_link_template = DOC_LINK
 
@@ -176,10 +169,6 @@ class BackgroundSearchCV(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> Any:
         """Return the scores of rows along the components of `best_estimator_`."""
         return self._best().transform(X)
-
-    def fit_transform(self, X: Any, y: Any = None, **given: Any) -> Any:
-        """Fit, and return the scores of the target's rows."""
-        return self.fit(X, y, **given).transform(X)
 
     def inverse_transform(self, X: Any) -> Any:
         """Map scores back to rows with `best_estimator_`."""

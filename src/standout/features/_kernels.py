@@ -139,8 +139,6 @@ class NamedKernel(Kernel):
         """Return the kernel of every row of X with itself."""
         if self.metric in SHIFT_INVARIANT:
             return like(np.ones(X.shape[0]), X)
-        if self.metric == "linear":
-            return squared_lengths(double(X))
         # Small blocks of rows with themselves contain the diagonal and little else.
         size = 1024 if is_foreign(X) else 64
         blocks = (row_slice(X, start, start + size) for start in range(0, X.shape[0], size))
