@@ -16,14 +16,7 @@ from standout._xp import cholesky, columns_as_rows, diagonal, eigh, largest, nam
 from standout.estimators._fit import BackgroundTransformer, Fit, fit_problem, unit_of
 from standout.estimators._kernel_rows import KernelRows
 from standout.estimators._scores import keep_parameters
-from standout.features import (
-    Coordinates,
-    Kernel,
-    LandmarkMap,
-    SumKernel,
-    fit_coordinates,
-    resolve_kernel,
-)
+from standout.features import Coordinates, Kernel, LandmarkMap, SumKernel, fit_coordinates, resolve_kernel
 from standout.features import sample as sample_rows
 from standout.moments import Moments
 from standout.pencil._record import check_directions

@@ -11,18 +11,8 @@ from scipy import sparse
 from scipy.spatial.distance import pdist
 from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
-from standout._arrays import (
-    Array,
-    Float,
-    Rows,
-    all_finite,
-    dense,
-    double,
-    is_sparse,
-    product,
-    row_slice,
-    squared_lengths,
-)
+from standout import _arrays
+from standout._arrays import Array, Float, Rows, dense, double, is_sparse, product, row_slice, squared_lengths
 from standout._messages import InvalidTypeError, InvalidValueError, choices, listed
 from standout._options import check_weights
 from standout._xp import concat, diagonal, is_foreign, largest, like, namespace, to_host, zeros
@@ -334,7 +324,7 @@ def _manhattan_distances(X: Array, Z: Array) -> Array:
 
 def check_finite(values: Float) -> None:
     """Check that values of a kernel are finite."""
-    if not all_finite(values):
+    if not _arrays.all_finite(values):
         advice = "Rescale the data, or check the kernel: a degree that is not a whole number needs positive numbers."
         raise InvalidValueError("the kernel has values that are not finite numbers", advice=advice)
 

@@ -10,16 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from standout._arrays import (
-    Float,
-    Rows,
-    double,
-    in_type_of,
-    inner,
-    squared_lengths,
-    sum_of_squares,
-    weighted_sum,
-)
+from standout._arrays import Float, Rows, double, in_type_of, inner, squared_lengths, sum_of_squares, weighted_sum
 from standout._messages import InvalidTypeError, InvalidValueError
 from standout._xp import column_products, like, namespace
 
