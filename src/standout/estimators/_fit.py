@@ -107,9 +107,9 @@ def fit_problem(
     if auto_columns and folds is not None:
         problem, columns_path = choose_columns(problem, data, seed=seed)
         sums = data.sums(problem)
-    q, mean = problem.n_covariates, center_of(problem, sums)
-    moments = [adjusted(part, q) for part in sums.moments] if q else sums.moments
-    if problem.n_columns is not None and is_sparse_problem(problem, sums):
+    mean = center_of(problem, sums)
+    moments = [adjusted(part, problem.n_covariates) for part in sums.moments]
+    if is_sparse_problem(problem, sums):
         solution = solve(sums, problem, solver=solver, seed=seed)
         inner = sums.dropped(solution.vectors)
     else:

@@ -52,10 +52,9 @@ class LinearTransformer(IncrementalTransformer):
 
     def _fit_sources(self, sources: list[Source]) -> None:
         width = int(sources[0].width or 0)
-        counts = [source.n_rows for source in sources]
-        n_rows = None if any(count is None for count in counts) else sum(counts)  # type: ignore[arg-type]
-        wide = n_rows is not None and width > n_rows and self.smooth is None
-        size = width if n_rows is None else min(width, n_rows)
+        # The number of rows of an iterator is not known before the fit.
+        n_rows = sum(float("inf") if source.n_rows is None else source.n_rows for source in sources)
+        size, wide = int(min(width, n_rows)), width > n_rows and self.smooth is None
         thin = size > LARGE and all(source.rows is not None and is_sparse(source.rows) for source in sources)
         folds, reason = plan_folds(sources, self.cv, size)
         again = all(source.again for source in sources)
