@@ -279,7 +279,7 @@ def test_the_embedding_is_coloured_by_labels_numbers_and_genes(adata):
     adata.var_names = ["gene 5"] * D
     with pytest.raises(ValueError, match="adata has several columns of gene 'gene 5'"):
         standout.tl.screen(adata, "condition", "ctrl")
-    with pytest.raises(ValueError, match="color='gene 5' names several genes"):
+    with pytest.raises(ValueError, match="adata has several columns of gene 'gene 5'"):
         standout.pl.embedding(adata, color="gene 5")
 
 

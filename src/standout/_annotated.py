@@ -235,9 +235,9 @@ def check_annotated(adata: Any, copy: bool) -> None:
         raise InvalidValueError(problem, advice="Give the whole AnnData, or load it with adata.to_memory().")
 
 
-def check_genes(adata: Any, name: str) -> None:
+def check_genes(genes: Any, name: str = "adata") -> None:
     """Refuse genes of the same name."""
-    repeated = adata.var_names[adata.var_names.duplicated()].unique().tolist()
+    repeated = genes[genes.duplicated()].unique().tolist()
     if repeated:
         problem = f"{name} has several columns of {listed('gene', repeated)}"
         raise InvalidValueError(problem, advice="Use adata.var_names_make_unique(), or sum up such genes.")

@@ -202,8 +202,7 @@ def check_parameters(method: str, values: Mapping[str, Any]) -> None:
     for option in options_for(method):
         value = values.get(option.name, option.default)
         if value is not option.default and not option.allows(value):
-            plain = value is None or isinstance(value, str | int | float)
-            kind = InvalidValueError if plain else InvalidTypeError
+            kind = InvalidValueError if isinstance(value, str | int | float | None) else InvalidTypeError
             raise kind("cannot be used", parameter=option.name, value=value, advice=f"Use {option.phrase}.")
 
 

@@ -157,14 +157,11 @@ def take(array: Any, chosen: Any, axis: int = 0) -> Any:
     For a foreign array, numbers or mask may be on the host.
     """
     before = (slice(None),) * axis
-    if not is_foreign(array):
-        return array[*before, chosen]
-    xp = namespace(array)
-    if isinstance(chosen, slice):
+    if not is_foreign(array) or isinstance(chosen, slice):
         return array[*before, chosen, ...]
     if "bool" in str(chosen.dtype):
         chosen = namespace(chosen).nonzero(chosen)[0]
-    return xp.take(array, indices_like(chosen, array), axis=axis)
+    return namespace(array).take(array, indices_like(chosen, array), axis=axis)
 
 
 def largest_entries(matrix: Array) -> Array:

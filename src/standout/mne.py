@@ -24,7 +24,6 @@ from standout.selection import TallData, choose, judge
 
 __all__ = ["Contrast"]
 
-OUTPUTS = ("log_power", "power", "sources")
 # A continuous recording is cut into pieces of this many seconds, which folds leave out as a whole.
 PIECE = 2.0
 _DATA = dict.fromkeys(("meg", "eeg", "csd", "seeg", "ecog", "dbs", "fnirs"), True)
@@ -145,7 +144,7 @@ class Contrast(TransformerMixin, BaseEstimator):
             The fitted transformer itself.
         """
         check_parameters("dpca", {name: getattr(self, name) for name in ("n_components", "shrinkage", "cv")})
-        check_choice(self.output, "output", OUTPUTS)
+        check_choice(self.output, "output", ("log_power", "power", "sources"))
         pieces, types = self._conditions(X, y, background, window, background_window)
         self.n_features_in_ = pieces[0][0].shape[0]
         if isinstance(self.n_components, str | None) or self.n_components > self.n_features_in_:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from standout import plots
-from standout._annotated import fit_of, known, scores_of, words
+from standout._annotated import check_genes, fit_of, known, scores_of, words
 from standout._messages import InvalidValueError
 from standout.get import ratios_df, top_genes_df
 
@@ -71,12 +71,12 @@ def embedding(
     labels = None
     if color is not None:
         known(color, "color", [*adata.obs.columns, *adata.var_names], "a column of adata.obs or a gene")
-        is_gene = color not in adata.obs.columns
-        if is_gene and np.sum(adata.var_names == color) > 1:
-            advice = "Use adata.var_names_make_unique(), or sum up such genes."
-            raise InvalidValueError("names several genes", parameter="color", value=color, advice=advice)
-        is_number = is_gene or adata.obs[color].dtype.kind in "fiu"
-        found = adata.obs_vector(color, layer=layer) if is_number else words(adata, color, "color")
+        if color not in adata.obs.columns:
+            check_genes(adata.var_names[adata.var_names == color])
+            found = adata.obs_vector(color, layer=layer)
+        else:
+            found = adata.obs[color]
+            found = found if found.dtype.kind in "fiu" else words(adata, color, "color")
         labels = np.asarray(found)[is_target]
     names = ["target", "background"]
     axes = plots.scores(scores[is_target], [scores[is_background]], labels=labels, names=names, ax=ax)

@@ -298,7 +298,7 @@ def screen(
     matrix, genes, _ = cells.matrix_of(adata, layer, use_rep, mask_var)
     rows = open_dataset(cells.rows_of(matrix, None, genes), "the cells")
     if use_rep is None:
-        cells.check_genes(adata, "adata")
+        cells.check_genes(adata.var_names)
         rows.columns = tuple(adata.var_names[slice(None) if genes is None else genes])
     groups = None if subject is None else cells.words(adata, subject, "subject")
     found = screened(rows, labels, control=control, groups=groups, **options)
@@ -360,8 +360,8 @@ def project(
     cells.check_annotated(adata, copy)
     cells.check_annotated(adata_ref, False)
     about, of_cells, of_genes = cells.fit_of(adata_ref, key, on_genes=True)
-    cells.check_genes(adata, "adata")
-    cells.check_genes(adata_ref, "adata_ref")
+    cells.check_genes(adata.var_names)
+    cells.check_genes(adata_ref.var_names, "adata_ref")
     filters, means = np.asarray(adata_ref.varm[of_genes]), np.asarray(adata_ref.var[f"{key}_mean"], dtype=np.float64)
     used = np.any(filters != 0.0, axis=1)
     names = adata_ref.var_names[used]
