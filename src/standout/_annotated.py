@@ -176,8 +176,7 @@ class Backed(Source):
 def rows_of(matrix: Any, cells: Mask | None, genes: Mask | None) -> Any:
     """Return some cells and genes: as an array if in memory, as a source if in a file."""
     # A dataset of h5py has a file, a sparse one of anndata a group.
-    in_memory = isinstance(matrix, np.ndarray) or is_sparse(matrix)
-    if not in_memory and (hasattr(matrix, "file") or hasattr(matrix, "group")):
+    if hasattr(matrix, "file") or hasattr(matrix, "group"):
         return Backed(matrix, cells, genes)
     rows = matrix if cells is None else matrix[cells]
     return rows if genes is None else rows[:, genes]

@@ -151,7 +151,7 @@ def stacked(blocks: Sequence[Rows]) -> Rows:
     """Stack blocks of rows; the result is sparse if all blocks are sparse."""
     if len(blocks) == 1:
         return blocks[0]
-    if not is_foreign(blocks[0]) and all(is_sparse(block) for block in blocks):
+    if all(is_sparse(block) for block in blocks):
         return sparse.vstack(list(blocks), format="csr")
     return concat([dense(block) for block in blocks])
 

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any
 
-# Packages whose name for pip differs from the name of their module.
-INSTALLED_AS = {"PIL": "pillow", "sklearn": "scikit-learn"}
 LONGEST_NAME = 60
 LONGEST_PATH = 200
 _UNSET: Any = object()
@@ -85,7 +83,7 @@ def warn_user(problem: str, *, category: type[CautionWarning] = CautionWarning, 
 def require_extra(module: str, extra: str, what: str) -> None:
     """Raise an error if an optional package is missing, with the command that installs it."""
     if find_spec(module) is None:
-        package = INSTALLED_AS.get(module, module)
+        package = "pillow" if module == "PIL" else module
         raise ImportError(f"{what} needs the package {package!r}. Install it with: pip install 'standout[{extra}]'")
 
 

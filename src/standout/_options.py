@@ -38,7 +38,6 @@ EXTENSIONS = {
 }
 FORMATS = tuple(dict.fromkeys(EXTENSIONS.values()))
 MISSING = ("error", "drop-rows", "mean", "median", "zero")
-_WIDTH = 120
 _NUMBERS = re.compile(r"(int|float)(?: (>=?) (\d+)| in ([\[(])(\d+), (\d+))?")
 
 
@@ -69,7 +68,7 @@ class Option:
     def text(self) -> str:
         """The entry of a docstring's section Parameters."""
         default = f'"{self.default}"' if isinstance(self.default, str) else self.default
-        lines = textwrap.wrap(self.help, _WIDTH - 8, break_on_hyphens=False)
+        lines = textwrap.wrap(self.help, 112, break_on_hyphens=False)
         return "\n".join([f"{self.name} : {self.phrase}, default={default}", *(f"    {line}" for line in lines)])
 
     @cached_property

@@ -193,10 +193,8 @@ def means(model: Any, *, n_columns: int = 12, names: Any = None, ax: Any = None)
     -------
     matplotlib Axes
     """
-    from standout.report._findings import LEVEL, SIZE
-
     found = model.mean_differences_
-    ax = _largest(ax, model, found.effect, n_columns, names, found.different(LEVEL, SIZE))
+    ax = _largest(ax, model, found.effect, n_columns, names, found.different())
     ax.set(xlabel="difference of means (standard deviations); grey: not distinguishable from chance")
     return ax
 
