@@ -28,9 +28,8 @@ def laplacian(smooth: Any, n_features: int) -> sparse.csr_array:
            [-1.,  2., -1.],
            [ 0., -1.,  1.]])
     """
-    strength: Any = 1.0
-    if isinstance(smooth, tuple) and len(smooth) == 2 and not isinstance(smooth[0], int | np.integer):
-        smooth, strength = smooth
+    is_pair = isinstance(smooth, tuple) and len(smooth) == 2 and not isinstance(smooth[0], int | np.integer)
+    smooth, strength = smooth if is_pair else (smooth, 1.0)
     if isinstance(strength, bool) or not isinstance(strength, int | float | np.number) or not 0 <= strength < np.inf:
         problem, advice = f"has the strength {strength!r}", "Use a number that is at least 0."
         raise InvalidValueError(problem, parameter="smooth", advice=advice)

@@ -97,8 +97,7 @@ def collected_warnings() -> Iterator[list[Any]]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield messages
-    told = [one.message for one in caught if not isinstance(one.message, FindingWarning)]
-    kept = [one for one in told if isinstance(one, CautionWarning) or type(one) is UserWarning]
+    kept = [one.message for one in caught if type(one.message) in (CautionWarning, UserWarning)]
     messages += {str(one): one for one in kept}.values()
 
 

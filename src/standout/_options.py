@@ -174,7 +174,7 @@ OPTIONS: dict[str, Option] = {option.name: option for option in _TABLE}
 _FURTHER = (
     *("background", "columns", "condition_column", "delta", "decimal", "delimiter", "encoding", "exclude", "format"),
     *("header", "id_column", "image_shape", "max_rows", "missing", "log1p", "radius", "strict", "variable", "where"),
-    *("subject_column", "weight_column", "person_column", "adjust"),
+    *("subject_column", "weight_column", "person_column", "adjust", "n_draws"),
 )
 OPTION_NAMES: dict[str, str] = {
     **{name: f"--{name.replace('_', '-')}" for name in (*OPTIONS, *_FURTHER)},
@@ -184,7 +184,6 @@ OPTION_NAMES: dict[str, str] = {
     "label": "--label-column",
     **dict.fromkeys(("kernel_params", "bandwidth"), "--bandwidth"),
     "labels": "--condition-column",
-    "n_draws": "--n-draws",
     "length": "--blocks",
     "target_label": "--target",
 }
