@@ -18,6 +18,7 @@ import standout
 from data_forms import COLUMNS, FILES, NAMED_FILES, numbers, write
 from standout._messages import CautionWarning, InvalidValueError
 from standout.io import Preparation, prepare, read_table, scan, write_csv
+from standout.io._text import CsvReader
 from standout.sources import InMemory, open_dataset, open_datasets
 
 
@@ -319,6 +320,16 @@ def test_cells_of_many_kinds_are_read_as_they_stand(tmp_path):
         True,
         True,
     ]
+
+
+def test_a_column_of_large_numbers_is_read_again_once(tmp_path, monkeypatch):
+    checked, check = [], CsvReader._check_large
+    monkeypatch.setattr(CsvReader, "_check_large", lambda self, place: (checked.append(place), check(self, place)))
+    monkeypatch.setattr("standout.io._text.BLOCK_BYTES", 2**10)
+    path = tmp_path / "large.csv"
+    path.write_text("a,b,c\n" + "1,2e20,3\n" * 5000)
+    assert len(list(scan(path).batches())) > 5
+    assert checked == [1]
 
 
 def test_the_encoding_can_be_named(tmp_path):

@@ -145,14 +145,13 @@ def check_file(file: Path) -> None:
         raise FileError(f"{shown(file)} is a folder, a device or a pipe, not a file", advice="Give a file.")
     try:
         with file.open("rb") as opened:
-            if not opened.read(1):
-                unusable(file, "it is empty", "Give a file with data.")
+            empty = not opened.read(1)
     except (OSError, ValueError) as error:  # a name with a null character is a ValueError
-        if isinstance(error, InvalidValueError):
-            raise
         kind = MissingFileError if isinstance(error, FileNotFoundError) else FileError
         problem = f"{shown(file)} cannot be opened: {str(getattr(error, 'strerror', None) or error).lower()}"
         raise kind(problem, advice="Check the name, and the right to read it.") from None
+    if empty:
+        unusable(file, "it is empty", "Give a file with data.")
 
 
 # --- readers ----------------------------------------------------------------------------------------------------------

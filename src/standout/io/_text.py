@@ -155,25 +155,26 @@ class CsvReader(Reader):
 
     def parts(self, features: Sequence[int], words: Sequence[str], n_rows: int) -> Iterator[Part]:
         """Read rows, with the words of some columns; whole numbers that a double rounds are refused."""
+        checked: set[int] = set()
         for rows, said in super().parts(features, words, n_rows):
-            if rows.size and np.fmax.reduce(np.abs(rows), axis=None) >= LARGEST_INTEGER:
-                large = np.fmax.reduce(np.abs(rows), axis=0) >= LARGEST_INTEGER
-                self._check_large([features[place] for place in np.flatnonzero(large).tolist()])
+            large = set(np.flatnonzero((np.abs(rows) >= LARGEST_INTEGER).any(axis=0)).tolist()) - checked
+            for place in large:
+                self._check_large(features[place])
+            checked |= large
             yield rows, said
 
-    def _check_large(self, places: Sequence[int]) -> None:
-        """Read columns with large numbers again, as text."""
+    def _check_large(self, place: int) -> None:
+        """Read a column with large numbers again, as text."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        for place in places:
-            with self._opened([str(place)], {str(place): pa.string()}) as reader:
-                for part in reader:
-                    whole = part.filter(pc.match_substring_regex(part.column(0), r"^\s*[+-]?\d{16,}\s*$"))
-                    wrong = [cell for cell in whole.column(0).to_pylist() if int(cell) != float(cell)]
-                    if wrong:
-                        problem = f"column {self.names[place]!r}: {wrong[0]} is beyond 2**53, and would be rounded"
-                        unusable(self.path, problem, "Leave it out with `exclude`: it may be an identifier.")
+        with self._opened([str(place)], {str(place): pa.string()}) as reader:
+            for part in reader:
+                whole = part.filter(pc.match_substring_regex(part.column(0), r"^\s*[+-]?\d{16,}\s*$"))
+                wrong = [cell for cell in whole.column(0).to_pylist() if int(cell) != float(cell)]
+                if wrong:
+                    problem = f"column {self.names[place]!r}: {wrong[0]} is beyond 2**53, and would be rounded"
+                    unusable(self.path, problem, "Leave it out with `exclude`: it may be an identifier.")
 
     @contextmanager
     def _opened(self, needed: list[str], types: dict[str, Any]) -> Iterator[Any]:

@@ -353,9 +353,5 @@ class DaskBlocks(Source):
         """Return a lazy Dask array of the results of a function for the rows of each block."""
         data = self.data if hasattr(self.data, "rechunk") else self.data.to_dask_array()
         check = self._check
-        return data.map_blocks(
-            lambda block: function(check(block, 0)),
-            dtype=np.float64,
-            chunks=(data.chunks[0], (width,)),
-            meta=np.empty((0, width)),
-        )
+        chunks, meta = (data.chunks[0], (width,)), np.empty((0, width))
+        return data.map_blocks(lambda block: function(check(block, 0)), chunks=chunks, meta=meta)
