@@ -101,7 +101,7 @@ def draft_name(final: Path) -> Path:
     """Return a new name for a draft in the folder of the final place; long names are shortened so that two differ."""
     name = final.name
     name = name if len(name) <= LONGEST_NAME else f"{name[:40]}~{zlib.crc32(os.fsencode(name)):08x}"
-    return final.with_name(f".{name}.{uuid4().hex[:8]}.part")
+    return final.parent / f".{name}.{uuid4().hex[:8]}.part"
 
 
 @contextmanager
