@@ -295,12 +295,9 @@ class Engine:
         return ESTIMATORS[state.method](**{**given, **_parameters(state)})
 
     def _sources(self, parts: Sequence[Part], subjects: str | None) -> list[Source]:
-        whole, made = self.table.source, []
-        for part in parts:
-            mask = np.zeros(self.table.n_rows, dtype=bool)
-            mask[part.numbers] = True
-            chosen: Source = Chosen(whole, mask, part.name)
-            made.append(chosen if whole.rows is None else chosen.loaded())
+        whole, every = self.table.source, np.arange(self.table.n_rows)
+        made: list[Source] = [Chosen(whole, np.isin(every, part.numbers), part.name) for part in parts]
+        made = made if whole.rows is None else [part.loaded() for part in made]
         if subjects is not None:
             words = [self.table.words[subjects][part.numbers] for part in parts]
             opened = open_datasets(made[0], made[1:] or None, groups=words[0], background_groups=words[1:] or None)

@@ -155,8 +155,8 @@ def _joined(parts: Sequence[Source], role: str) -> Words | None:
     found = [getattr(part, role) for part in parts]
     if all(one is None for one in found):
         return None
-    empty = [np.full(part.count_rows(), "", dtype=object) for part in parts]
-    return np.concatenate([rest if one is None else one for one, rest in zip(found, empty, strict=True)]).astype(object)
+    pairs = zip(parts, found, strict=True)
+    return np.concatenate([np.full(part.count_rows(), "", object) if one is None else one for part, one in pairs])
 
 
 def _split(data: Any, aside: Sequence[str]) -> tuple[Any, dict[str, Words]]:

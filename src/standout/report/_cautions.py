@@ -178,14 +178,11 @@ def columns(samples: Sequence[Sample], names: Sequence[str], scaled: bool) -> It
     codes = _codes(dense(samples[0].rows)) if not is_sparse(samples[0].rows) else []
     alone = np.logical_and.reduce(constant[1:]) & ~constant[0] & (len(samples) > 1)
     everywhere = np.logical_and.reduce(constant)
-    for kind, chosen, facts in (("constant", everywhere, {}), ("constant in the background", alone, {}), *codes):
+    for kind, chosen in (("constant", everywhere), ("constant in the background", alone), *codes):
         places = np.flatnonzero(chosen).tolist()
         if places:
-            listed = {
-                "columns": [names[place] for place in places[:MOST_NAMED]],
-                "more": max(len(places) - MOST_NAMED, 0),
-            }
-            yield {"kind": kind, **listed, **facts}
+            named = [names[place] for place in places[:MOST_NAMED]]
+            yield {"kind": kind, "columns": named, "more": max(len(places) - MOST_NAMED, 0)}
     varying = target > 0.0
     if not scaled and varying.any():
         low, high = int(np.argmin(np.where(varying, target, np.inf))), int(np.argmax(target))
@@ -199,8 +196,8 @@ def columns(samples: Sequence[Sample], names: Sequence[str], scaled: bool) -> It
     same = (np.diff(sums[:, order], axis=1) == 0.0).all(axis=0) & (target[order[1:]] > 0.0)
     pairs = [sorted(order[place : place + 2].tolist()) for place in np.flatnonzero(same)]
     if pairs:
-        named = [[names[j] for j in pair] for pair in pairs[:MOST_NAMED]]
-        yield {"kind": "equal columns", "pairs": named, "more": max(len(pairs) - MOST_NAMED, 0)}
+        both = [[names[j] for j in pair] for pair in pairs[:MOST_NAMED]]
+        yield {"kind": "equal columns", "pairs": both, "more": max(len(pairs) - MOST_NAMED, 0)}
     for value, place, count in _placeholders(dense(samples[0].rows)) if not is_sparse(samples[0].rows) else ():
         yield {"kind": "placeholder", "value": int(value), "column": names[place], "rows": count}
 
@@ -216,7 +213,7 @@ def _spread(rows: Rows) -> Float:
     return np.where((table == table[:1]).all(axis=0), 0.0, table.std(axis=0))
 
 
-def _codes(rows: Float) -> list[tuple[str, npt.NDArray[np.bool_], Caution]]:
+def _codes(rows: Float) -> list[tuple[str, npt.NDArray[np.bool_]]]:
     """Find columns that number the rows, or have few whole values like codes of categories."""
     whole = (rows == np.round(rows)).all(axis=0)
     if len(rows) < 10:
@@ -225,7 +222,7 @@ def _codes(rows: Float) -> list[tuple[str, npt.NDArray[np.bool_], Caution]]:
     # If most columns have whole numbers, these may be counts or answers.
     if whole.mean() <= 0.5:
         few[whole] = [1 < len(np.unique(column)) <= FEW_VALUES for column in rows[:, whole].T]
-    return [("ids", counting, {}), ("codes", few, {})]
+    return [("ids", counting), ("codes", few)]
 
 
 def _placeholders(rows: Float) -> Iterator[tuple[float, int, int]]:

@@ -73,10 +73,8 @@ def findings(
     pixels = image_shape is not None and hasattr(fit.model, "correlations_")
     found["labels"] = None if fit.labels is None else _labels(fit, fit.labels, label_name)
     found["images"] = _images(fit, image_shape) if pixels else None
-    told = [
-        {"kind": "note", "text": note.phrased(options) if isinstance(note, CautionWarning) else str(note)}
-        for note in notes
-    ]
+    texts = [note.phrased(options) if isinstance(note, CautionWarning) else str(note) for note in notes]
+    told = [{"kind": "note", "text": text} for text in texts]
     dependent = None
     if fit.compared and found["datasets"][0]["subjects"] is None:
         column = None if names_subjects is None else shlex.quote(shortened(names_subjects))
