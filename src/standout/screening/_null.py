@@ -65,7 +65,7 @@ class Units:
     def __init__(self, rows: Array, codes: Codes, correlation: float) -> None:
         counts = np.bincount(codes).astype(float)
         self.n = len(counts)
-        means = sums_of(rows, codes, self.n) / counts[:, None]
+        means = rows if self.n == len(rows) else sums_of(rows, codes, self.n) / counts[:, None]
         # Rows of one subject depend on each other, so each of them has a smaller weight.
         weights = counts / (1 + (counts - 1) * correlation)
         self.total = float(weights.sum())
