@@ -168,7 +168,8 @@ class RowMoments(Moments):
     def variances(self) -> Float:
         """Variance of each column."""
         if not is_sparse(self.rows):
-            return self._shares @ (self.rows - self.mean) ** 2
+            # Here they only scale the problem.
+            return np.maximum((self.rows**2).T @ self._shares - self.mean**2, 0.0)
         rows = sparse.csr_array(self.rows)
         # Stored numbers less their mean: squares of large means would cost digits.
         away, stored = rows.data - self.mean[rows.indices], np.ones(rows.nnz)
