@@ -15,6 +15,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from scipy import linalg
@@ -29,6 +30,7 @@ from standout import (
     scan,
 )
 from standout._messages import CautionWarning, InvalidTypeError, InvalidValueError
+from standout.selection import _held_out
 
 OURS = (InvalidValueError, InvalidTypeError)
 OPTIONS: dict[str, tuple[Any, ...]] = {
@@ -86,6 +88,8 @@ def _memmap(rows: np.ndarray) -> np.ndarray:
         return mapped
 
 
+# Forms whose number of rows is not known before they are read.
+STREAMS = {"batches", "batches of frames", "reader", "Dask array", "Dask frame", "partial_fit", *data_forms.FILES}
 # What numbers are stored as.
 KINDS: dict[str, Any] = {
     "single": _single,
@@ -128,6 +132,7 @@ STYLES = ("normal",) * 12 + (
     "heavy tails",
 ) * 2
 STYLES += ("constant", "nan", "inf")
+SOLVE_FOLDS = _held_out.solve_folds
 # What a fit says if an answer is not exact, or not there.
 DOUBTS = ("rounding", "there is no ratio", "infinite", "did not converge", "not reliable")
 
@@ -217,8 +222,14 @@ def given(parts: list[np.ndarray], form: str, folder: Path) -> list[Any]:
 
 def answered(case: Case, parts: list[np.ndarray], form: str, folder: Path) -> tuple[Any, list[str]]:
     """Return the fitted model, or the error that refuses it, and what was warned of."""
-    datasets, model = given(parts, form, folder), case.kind(**case.options)
-    with warnings.catch_warnings(record=True) as caught:
+    datasets, model, solve_folds, solved = given(parts, form, folder), case.kind(**case.options), SOLVE_FOLDS, []
+
+    def recorded(*args: Any, **options: Any) -> Any:
+        found = solve_folds(*args, **options)
+        solved.extend(_host(values) for values, _ in found)
+        return found
+
+    with warnings.catch_warnings(record=True) as caught, patch.object(_held_out, "solve_folds", recorded):
         warnings.simplefilter("always")
         try:
             datasets = [scan(data) if isinstance(data, Path) else data for data in datasets]
@@ -231,6 +242,8 @@ def answered(case: Case, parts: list[np.ndarray], form: str, folder: Path) -> tu
             model = error
     wrong = [one for one in caught if not isinstance(one.message, CautionWarning)]
     assert not wrong, f"a warning that is not ours: {wrong[0].message!r} at {wrong[0].filename}:{wrong[0].lineno}"
+    if getattr(model, "held_out_", None) is not None:
+        model.values_of_folds = solved[-len(model.held_out_.vectors) :]
     return model, [str(one.message) for one in caught]
 
 
@@ -253,15 +266,24 @@ def same_choices(one: Any, other: Any) -> bool:
     return True
 
 
-def fewest_rows(case: Case) -> float:
-    """Return the effective number of rows of the smallest dataset (Kish, 1965)."""
-    own = case.beside.get("sample_weight")
-    given = (
-        [np.ones(len(part)) for part in case.parts]
-        if own is None
-        else [own, *case.beside.get("background_sample_weight", [])]
-    )
-    return min(1.0 / float(np.sum(np.square(part / part.sum()))) for part in given)
+def has_fewer_folds(case: Case) -> bool:
+    """Tell whether there are fewer folds in memory than in a file, whose number of rows is not known before."""
+    return min(map(len, case.parts)) < 2 * (case.options.get("cv", 5) or 1)
+
+
+def has_ties(one: Any, other: Any, units: Any = 1.0) -> bool:
+    """Tell whether a fold has equal values for different components: then the order of equal values is arbitrary."""
+    if one.held_out_ is None or other.held_out_ is None:
+        return False
+    mine, theirs = (_host(model.held_out_.vectors) for model in (one, other))
+    if mine.shape != theirs.shape:
+        return False
+    mine = mine * (np.ones(mine.shape[1]) * units)[:, None]
+    mine, theirs = (part / np.linalg.norm(part, axis=1, keepdims=True) for part in (mine, theirs))
+    turned = np.any(np.abs(np.sum(mine * theirs, axis=1)) < 1.0 - 1e-6, axis=1)
+    pairs = zip(turned, one.values_of_folds, other.values_of_folds, strict=True)
+    size = units**2 if one.__class__ is ContrastivePCA and np.ndim(units) == 0 else 1.0
+    return any(differs and np.allclose(a / size, b, rtol=1e-8, atol=0.0) for differs, a, b in pairs)
 
 
 def is_tied(values: Any) -> bool:
@@ -290,7 +312,12 @@ def reference(case: Case, parts: list[np.ndarray]) -> Any:
     weights = np.divide(mixture, np.sum(mixture))
     # Units that cancel, up to the mean variance that shrinkage mixes in.
     free = bool(options.get("scale")) or (ratio and choice == 0.0)
-    spread = np.max([part.std(axis=0) for part in parts], axis=0)
+    spreads = np.array([part.std(axis=0) for part in parts])
+    largest = np.array([np.abs(part).max(axis=0) for part in parts])
+    # The spread of a constant column is only rounding.
+    if np.any((spreads > 0.0) & (spreads <= 1e-13 * largest)):
+        return None
+    spread = spreads.max(axis=0)
     units = np.where(spread > 0.0, spread, 1.0) if free else max(float(spread.max()), 1e-300)
     (mean, own), *moments = [_moments(case, part / units, place) for place, part in enumerate(parts)]
     middle = sum(weight * one for weight, (one, _) in zip(weights, moments, strict=True))
@@ -309,7 +336,7 @@ def reference(case: Case, parts: list[np.ndarray]) -> Any:
         inside = basis[:, sizes > 1e-11 * sizes[-1]]
         found = linalg.eigh(inside.T @ (own - choice * back) @ inside, eigvals_only=True)[::-1]
         unit = 1.0 if options.get("scale") else units
-        is_small = np.abs(found) < 1e-8 * np.max(np.abs(found), initial=0.0)
+        is_small = np.abs(found) < max(1e-8 * np.max(np.abs(found), initial=0.0), 1e-12)
         return None if is_small.any() else found * unit * unit
     size = len(back)
     back = (1.0 - choice) * back + choice * np.trace(back) / size * np.eye(size)
@@ -362,22 +389,22 @@ def check(seed: int, folder: Path) -> str:
             word in str(model) for word in ("out of range", "out of the range", "positive semidefinite")
         )
         # So is the answer for few rows, which may differ by rounding alone.
-        refused = refused or fewest_rows(case) < 10
+        refused = refused or has_fewer_folds(case)
         assert refused, f"{form} is answered, but an array is refused: {model}"
         return "refused"
     check_model(case, model, said, parts)
     if isinstance(other, OURS):
         return "refused as this form"
     doubts = any(doubt in text for text in (*said, *said_of_other) for doubt in DOUBTS)
-    # Few rows leave folds without variance along some directions, whose order is arbitrary, as that of equal values is.
-    doubts = doubts or fewest_rows(case) < 10 or is_tied(model.eigenvalues_)
+    doubts = doubts or is_tied(model.eigenvalues_)
     kernel = case.kind in (KernelDiscriminativePCA, KernelContrastivePCA)
     # The ridge of kernels is below single precision.
     doubts = doubts or (kernel and case.stored == "single")
     # Beside a background that hardly varies, single precision has few digits left.
     doubts = doubts or (case.stored == "single" and np.max(np.abs(model.ratio_)) > 1e5)
     digits = 1e-2 if kernel else 1e-3 if case.stored == "single" else 1e-5
-    if not doubts and same_choices(model, other):
+    same = same_choices(model, other) and (kernel or not has_ties(model, other))
+    if not doubts and same and not (form in STREAMS and has_fewer_folds(case)):
         assert agree(other.ratio_, model.ratio_, digits), f"{form}: {other.ratio_}, array: {model.ratio_}"
     # Units of the columns do not matter to a ratio, nor the unit of all columns to any estimator without a ridge.
     free = case.options.get("scale") or (case.kind is DiscriminativePCA and not case.options.get("shrinkage", 1.0))
@@ -385,11 +412,12 @@ def check(seed: int, folder: Path) -> str:
     free = free and case.options.get("robust") is None and (case.options.get("scale") or "smooth" not in case.options)
     # Without shrinkage the background of a fold must have more rows than columns.
     free = free and parts[0].shape[1] < min(map(len, parts)) // 2
-    same = np.ndim(case.units) == 0 and not kernel
-    if case.stored == "double" and (free or same):
+    one_unit = np.ndim(case.units) == 0 and not kernel
+    if case.stored == "double" and (free or one_unit):
         plain, said_of_plain = answered(case, case.datasets(units=False), "array", folder)
         sure = not doubts and not any(doubt in text for text in said_of_plain for doubt in DOUBTS)
-        if sure and not isinstance(plain, OURS) and same_choices(model, plain):
+        sure = sure and not isinstance(plain, OURS) and same_choices(model, plain)
+        if sure and (kernel or not has_ties(model, plain, case.units)):
             assert agree(model.ratio_, plain.ratio_, 1e-4), f"in units: {model.ratio_}, without: {plain.ratio_}"
     return "in doubt" if doubts else "answered"
 
