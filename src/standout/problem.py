@@ -245,7 +245,7 @@ def solve_path(folds: Sequence[Sums], problems: Sequence[Problem], *, seed: int 
     """
     if folds[0].solver is not None:
         return [one.solver.path(problems, seed) for one in folds]
-    found = path_vectors([pose(one, problems) for one in folds], problems[0].n_components, seed)
+    found = path_vectors([pose(one, problems) for one in folds], problems[0].n_components)
     if found is not None:
         return found
     return [[one.dropped(solve(one, problem, seed=seed).vectors) for problem in problems] for one in folds]

@@ -17,7 +17,7 @@ from standout._xp import (
     take,
     whiten,
 )
-from standout.pencil._record import Form, NotDefiniteError, Pencil, Solution, check_directions, finish
+from standout.pencil._record import NotDefiniteError, Pencil, Solution, check_directions, finish
 
 # A direction is kept if its spread is this many times the rounding error of the roots.
 MARGIN = 10.0
@@ -34,35 +34,22 @@ def solve_dense(pencil: Pencil, n_components: int) -> Solution:
     a = pencil.a.matrix()
     # If B has no datasets, its matrix is a NumPy array even for foreign data.
     b = None if pencil.b.is_identity else like(pencil.b.matrix(), a)
-    found = leading_pair(a, b, n_components, pencil.b.precision)
-    if found is None:
-        raise NotDefiniteError
-    values, vectors = found
-    if pencil.a.is_nonnegative:
-        values = namespace(values).clip(values, 0.0, None)  # negative values are rounding errors
-    return finish(pencil, values, vectors, "dense")
-
-
-def leading_pair(a: Float, b: Float | None, count: int, precision: float = 0.0) -> tuple[Float, Float] | None:
-    """Return the leading values and vectors of matrices, which may be overwritten; None if B is singular."""
     factor = None
     if b is not None:
         variances = 1.0 * diagonal(b)
         factor = cholesky(b)
-        if factor is None or is_weak(factor, variances, precision):
-            return None
+        if factor is None or is_weak(factor, variances, pencil.b.precision):
+            raise NotDefiniteError
         a = whiten(a, factor)
         if not all_finite(a):
-            return None
+            raise NotDefiniteError
     # The transpose of a symmetric matrix is the same matrix in LAPACK's order of memory.
-    values, vectors = leading_eigenvectors(a.T, count)
-    return values, vectors if factor is None else solve_triangular(factor, vectors, transposed=True)
-
-
-def cholesky_factor(form: Form) -> Float | None:
-    """Return the lower Cholesky factor of a form's matrix; None if the matrix is singular to working precision."""
-    factor = cholesky(form.matrix())
-    return None if factor is None or is_weak(factor, form.diagonal, form.precision) else factor
+    values, vectors = leading_eigenvectors(a.T, n_components)
+    if factor is not None:
+        vectors = solve_triangular(factor, vectors, transposed=True)
+    if pencil.a.is_nonnegative:
+        values = namespace(values).clip(values, 0.0, None)  # negative values are rounding errors
+    return finish(pencil, values, vectors, "dense")
 
 
 def is_weak(factor: Float, variances: Float, precision: float) -> bool:

@@ -114,15 +114,15 @@ def krylov(
     """
     xp, (size, width) = namespace(block), block.shape[-2:]
     n_steps, residual = max(min(n_steps, size // width - 1), 1), float("inf")
-    more = 0.1 * tolerance / size**0.5 * random(size, width * n_steps, 1, block)
     basis = block = orthonormal(block)
     images = block[..., :0]
     for step in range(n_steps + 1):
-        if step:
+        if step and tolerance:
             # The residual of a converged vector is only rounding. Random numbers below the tolerance, the same in every
             # library, decide how the space goes on.
-            lengths = xp.sum(block**2, axis=-2) ** 0.5
-            block = block + lengths[..., None, :] * more[:, (step - 1) * width : step * width]
+            lengths = 0.1 * tolerance / size**0.5 * xp.sum(block**2, axis=-2) ** 0.5
+            block = block + lengths[..., None, :] * random(size, width, step, block)
+        if step:
             # Twice, because the first result may be mostly rounding.
             for _ in range(2):
                 block = block - basis @ (transposed(basis) @ block)

@@ -189,9 +189,7 @@ class _Stack:
         return values, backward(vectors)
 
 
-def path_vectors(
-    folds: Sequence[Posed], n_components: int, seed: int = 0, *, single: bool = True
-) -> list[list[Float | None]] | None:
+def path_vectors(folds: Sequence[Posed], n_components: int, *, single: bool = True) -> list[list[Float | None]] | None:
     """Return approximate leading vectors of each fold at each value; None if iterations do not suit the problem.
 
     Values are in the order of a parameter, from the least to the most regularised. A few representatives are solved by
@@ -221,7 +219,7 @@ def path_vectors(
                     blocks.append(found[1])
                     span = orthonormal(found[1])
         if not blocks and single:
-            return path_vectors(folds, n_components, seed, single=False)
+            return path_vectors(folds, n_components, single=False)
         if not blocks:
             return [[None] * n_values for _ in folds]
         basis = orthonormal(concat(blocks, axis=-1))

@@ -179,10 +179,10 @@ def _solved(pencil: Pencil, n_components: int, solver: str, seed: int) -> Soluti
     """Solve a pencil whose columns are of similar size."""
     parts, size = [part for form in (pencil.a, pencil.b) for _, part in form.terms], pencil.a.n_features
     on_device = is_foreign(parts[0].mean) if parts else False
-    if solver == "auto" or on_device:
-        few = size <= DENSE_FEATURES
-        rows_only = not few and pencil.only_applies
-        solver = "dense" if few else choose_solver(size, n_components, only_applies=rows_only, on_device=on_device)
+    if (solver == "auto" or on_device) and size <= DENSE_FEATURES:
+        solver = "dense"
+    elif solver == "auto" or on_device:
+        solver = choose_solver(size, n_components, only_applies=pencil.only_applies, on_device=on_device)
     try:
         if pencil.b.is_identity and not pencil.a.is_nonnegative:
             return _solve_difference(pencil, n_components, solver, seed)
