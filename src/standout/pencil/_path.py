@@ -160,12 +160,12 @@ class _Stack:
         They start from the best vectors of a span, or from random ones, and use ``L⁻¹ A L⁻ᵀ`` with ``B = L Lᵀ``. For a
         difference they use ``L⁻¹ E L⁻ᵀ`` with ``σ E - A = L Lᵀ``, and σ just above all eigenvalues, found by trying.
         """
-        target, squares = self.matrices[:, 0], self.scale[:, :, None] ** 2
-        block = target @ random(target.shape[-1], count + MORE, 0, target)
-        bounds, started = self.inside(orthonormal(block) if span is None else span, [value], count + MORE)
-        if span is not None:
-            block = started[:, 0] / self.units[..., None]
-        bounds, shift, halves = bounds[:, 0], None, None
+        target, square = self.matrices[:, 0], cast(self.scale[:, :, None] ** 2, self.matrices)
+        block = orthonormal(target @ random(target.shape[-1], count + MORE, 0, target)) if span is None else span
+        bounds, shift, halves = np.full((1, 1), np.nan), None, None
+        if span is not None or self.difference:
+            found, vectors = self.inside(block, [value], count + MORE)
+            bounds, block = found[:, 0], vectors[:, 0] / self.units[..., None]
         if not self.difference:
             limit = self.precision if tolerance else 0.0
             halves = halves_of(self.summed(self.second[:, value], self.ridges[:, value]), limit)
@@ -179,7 +179,6 @@ class _Stack:
         if halves is None:
             return None
         forward, backward = halves
-        square = cast(squares, target)
 
         def turned(part: Float) -> Float:
             return forward(target @ part if shift is None else square * part)
