@@ -6,7 +6,7 @@ from itertools import count
 import numpy as np
 import pytest
 
-from standout import DiscriminativePCA
+from standout import ContrastivePCA, DiscriminativePCA
 from standout._xp import cholesky
 from standout.estimators._fit import fallback
 from standout.moments import ScatterMoments, gather
@@ -127,6 +127,15 @@ def test_ratios_of_components_that_are_not_solved_to_the_end_are_those_of_exact_
     assert real[0]
     assert np.all(np.abs(ratios - exact.ratio_)[real] <= 0.01 * errors[real])
     assert np.all(np.abs(ratios - exact.ratio_) <= 0.5 * errors)
+
+
+def test_folds_of_a_difference_are_exact_and_have_one_length(monkeypatch):
+    X, Y = np.random.default_rng(0).normal(size=(2, 900, 160)) * np.geomspace(10.0, 0.5, 160)
+    X[:, 5:10] *= 2.0
+    model = ContrastivePCA(2, alpha=1.0)
+    found = model.fit(X, background=Y).ratio_
+    monkeypatch.setattr("standout.pencil._path.SMALL_SIZE", 160)
+    np.testing.assert_allclose(found, model.fit(X, background=Y).ratio_, rtol=1e-9)
 
 
 def test_numbers_beyond_single_precision_are_solved_in_double_precision(monkeypatch):

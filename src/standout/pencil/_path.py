@@ -184,8 +184,11 @@ class _Stack:
             return forward(target @ part if shift is None else square * part)
 
         values, vectors, _ = krylov(lambda part: turned(backward(part)), turned(block), count, steps, tolerance)
-        values = values * self.first[:, value, :1] if shift is None else shift[:, None] - 1.0 / values
-        return values, backward(vectors)
+        vectors = backward(vectors)
+        if shift is None:
+            return values * self.first[:, value, :1], vectors
+        # Vectors of unit length in B, as for ratios.
+        return shift[:, None] - 1.0 / values, vectors / cast(np.sqrt(values)[:, None], vectors)
 
 
 def path_vectors(folds: Sequence[Posed], n_components: int, *, single: bool = True) -> list[list[Float | None]] | None:
