@@ -1,17 +1,15 @@
 """Moments: the laws of merging first, then every kind of input against one dense float64 reference."""
 
-import pickle
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 from scipy import sparse
 from sklearn.covariance import ledoit_wolf_shrinkage
 
-from array_libraries import library  # noqa: F401
+from moments_data import EVERY, KINDS, assert_moments, assert_same, of_kind, reference, tables
 from standout.moments import (
     FoldPattern,
     NormSums,
@@ -24,47 +22,7 @@ from standout.moments import (
     project,
     span_of,
 )
-from standout.sources import InMemory, open_dataset
-
-KINDS = ["scatter"]
-EVERY = [*KINDS, "rows"]
-
-
-def of_kind(X, kind, **options):
-    return gather(sparse.csr_array(X) if kind == "rows" else X, kind=kind, **options)
-
-
-def reference(X, weights=None):
-    """Mean and covariance, from centred float64 rows."""
-    X = np.asarray(X, dtype=np.float64)
-    mean = np.average(X, axis=0, weights=weights)
-    return mean, np.cov(X.T, aweights=weights, bias=True).reshape(X.shape[1], X.shape[1])
-
-
-def assert_moments(moments, X, rtol=1e-12, weights=None):
-    mean, covariance = reference(X, weights)
-    # Entries of a covariance are accurate relative to the spreads of their two columns.
-    scale = np.sqrt(np.diagonal(covariance)) + np.abs(mean) * 1e-15 + 1e-300
-    assert moments.count == len(X)
-    np.testing.assert_allclose(moments.mean, mean, rtol=1e-14 if rtol < 1e-9 else 1e-7, atol=rtol * scale.max())
-    np.testing.assert_array_less(np.abs(moments.covariance() - covariance), rtol * np.outer(scale, scale) + 1e-300)
-
-
-tables = hnp.arrays(
-    np.float64,
-    st.tuples(st.integers(2, 12), st.just(4)),
-    elements=st.floats(-1e3, 1e3, allow_nan=False, allow_subnormal=False).map(lambda x: round(x, 6)),
-)
-
-
-def assert_same(first, second, size):
-    """The same moments up to rounding at the size of the data."""
-    assert first.count == second.count
-    np.testing.assert_allclose(first.mean, second.mean, atol=1e-13 * size)
-    np.testing.assert_allclose(first.covariance(), second.covariance(), atol=1e-12 * size**2)
-    np.testing.assert_allclose(first.norms.cubic, second.norms.cubic, atol=1e-10 * size**3)
-    np.testing.assert_allclose(first.norms.quartic, second.norms.quartic, rtol=1e-10, atol=1e-10 * size**4)
-
+from standout.sources import open_dataset
 
 # --- laws -----------------------------------------------------------------------------------------------------------
 
@@ -267,174 +225,6 @@ def test_numbers_that_cannot_be_squared_are_refused(value, message, rng):
     X[4, 1] = value
     with pytest.raises(ValueError, match=f"{message} in the target|{message}"):
         gather_keyed(X, FoldPattern(5), name="the target")
-
-
-# --- keys -----------------------------------------------------------------------------------------------------------
-
-
-def forms(X):
-    """The same rows in every form."""
-    return {
-        "C": X,
-        "F": np.asfortranarray(X),
-        "strided": np.repeat(X, 2, axis=1)[:, ::2],
-        "sparse": sparse.csr_array(X),
-        "thin": sparse.csr_array(X * (np.arange(X.shape[1]) == 0)),
-        "single": X.astype(np.float32),
-    }
-
-
-@pytest.mark.parametrize("form", ["C", "F", "strided", "sparse", "thin", "single"])
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("n_rows", "width"), [(203, 40), (23, 40), (12_007, 45), (4, 3)])
-def test_sums_by_key_are_those_of_the_rows_of_each_key(form, kind, n_rows, width, rng):
-    X = forms(np.round(rng.normal(size=(n_rows, width)) * 64) / 64 + 0.5)[form]
-    plain = X.toarray() if sparse.issparse(X) else np.float64(X)
-    rtol = 1e-5 if form == "single" and kind == "scatter" else 1e-11
-    numbers = rng.integers(-1, 6, size=n_rows)
-    for keys, given_ in ((FoldPattern(5).of(np.arange(n_rows)), FoldPattern(5)), (numbers, numbers)):
-        found = gather_keyed(X, given_, 5 if isinstance(given_, FoldPattern) else 7, kind=kind, norms=True)
-        for key, part in enumerate(found):
-            rows = plain[keys == key]
-            if not len(rows):
-                assert part is None
-                continue
-            mean, covariance = reference(rows)
-            np.testing.assert_allclose(part.mean, mean, rtol=1e-6, atol=1e-7)
-            np.testing.assert_allclose(part.covariance(), covariance, rtol=1e-9, atol=rtol * covariance.max())
-            fourth = np.sum(np.sum((rows - mean) ** 2, axis=1) ** 2)
-            assert part.norms.quartic == pytest.approx(fourth, rel=1e-3 if rtol > 1e-6 else 1e-9, abs=1e-9)
-
-
-@pytest.mark.parametrize("size", [7, 400])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_batches_weights_and_covariates_give_the_sums_of_one_pass(size, weighted, rng, monkeypatch):
-    monkeypatch.setattr("standout.sources._base.BLOCK_BYTES", 8 * 8 * 40)
-    X, beside = rng.normal(size=(900, 8)) + 5, rng.normal(size=(900, 2))
-    weights = rng.random(900) if weighted else None
-    keys = FoldPattern(4).of(np.arange(900))
-    streamed = open_dataset((X[start : start + size] for start in range(0, 900, size)), "the data")
-    for source in (open_dataset(X, "the data"), streamed):
-        source.weights, source.covariates = weights, beside
-        for key, part in enumerate(gather_keyed(source, FoldPattern(4), norms=True)):
-            chosen = keys == key
-            rows = np.hstack([X, beside])[chosen]
-            assert_moments(part, rows, rtol=1e-11, weights=None if weights is None else weights[chosen])
-
-
-def test_folds_have_equal_sizes_no_short_period_and_do_not_depend_on_batches():
-    for n_folds in (2, 3, 5, 10):
-        folds = FoldPattern(n_folds).of(np.arange(1000 * n_folds))
-        assert set(np.bincount(folds)) == {1000}
-        np.testing.assert_array_equal(FoldPattern(n_folds, 30).of(np.arange(7, 207)), folds[37:237])
-        if n_folds > 2:
-            # Every class of rows that repeats with the number of folds is in several folds.
-            assert all(len(set(folds[start::n_folds])) > 1 for start in range(n_folds))
-
-
-def test_keys_without_rows_or_weight_have_no_moments(rng):
-    source = open_dataset(rng.normal(size=(10, 2)), "the data")
-    source.weights = np.r_[np.zeros(5), np.ones(5)]
-    found = gather_keyed(source, np.repeat([0, 1], 5), 3)
-    assert found[0] is None
-    assert found[1].total_weight == 5
-    assert found[2] is None
-    source.weights = np.zeros(10)
-    with pytest.raises(ValueError, match="no rows of positive weight"):
-        gather(source)
-
-
-def test_sparse_rows_of_many_columns_are_kept_and_never_squared(rng):
-    rows = sparse.random_array((60, 20_000), density=1e-3, rng=rng, format="csr")
-    found = gather_keyed(rows, FoldPattern(3), kind="rows")
-    whole = gather(rows)
-    assert isinstance(whole, RowMoments)
-    U = rng.normal(size=(20_000, 2))
-    centred = rows.toarray() - rows.toarray().mean(axis=0)
-    np.testing.assert_allclose((found[0] + found[1] + found[2]).apply(U), centred.T @ (centred @ U) / 60, atol=1e-12)
-    np.testing.assert_allclose(whole.apply(U), centred.T @ (centred @ U) / 60, atol=1e-12)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_moments_survive_a_pickle(kind, rng):
-    moments = gather(rng.normal(size=(20, 3)) + 1e6, kind=kind, norms=True)
-    again = pickle.loads(pickle.dumps(moments))
-    np.testing.assert_array_equal(again.covariance(), moments.covariance())
-    assert again.norms.quartic == moments.norms.quartic
-
-
-# --- other libraries ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("offset", [1.0, 1e7])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_foreign_rows_are_summed_on_their_device(library, offset, dtype, weighted, rng, monkeypatch):  # noqa: F811
-    X = np.float64(dtype(rng.normal(size=(257, 30)) + offset))
-    keys = rng.integers(0, 3, size=257)
-    source = InMemory(library.there(dtype(X)))
-    weights = source.weights = rng.random(257) if weighted else None
-    library.forbid_copies(monkeypatch)
-    found = [gather_keyed(source, FoldPattern(5), norms=True), gather_keyed(source, keys, 3, norms=True)]
-    total = found[0][0] + found[0][1]
-    shares = [ledoit_wolf(part) for part in (*found[0], total)]
-    monkeypatch.undo()
-    for parts, numbers in zip(found, (FoldPattern(5).of(np.arange(257)), keys), strict=True):
-        for key, part in enumerate(parts):
-            rows, own = X[numbers == key], None if weights is None else weights[numbers == key]
-            mean, covariance = reference(rows, own)
-            np.testing.assert_allclose(library.back(part.mean), mean, rtol=1e-12)
-            near = 1e-9 if offset > 10 else 1e-12
-            np.testing.assert_allclose(library.back(part.covariance()), covariance, rtol=1e-9, atol=near)
-    if not weighted:
-        assert shares[0] == pytest.approx(ledoit_wolf_shrinkage(X[FoldPattern(5).of(np.arange(257)) == 0]), rel=1e-6)
-
-
-# --- wide rows ------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("form", ["C", "F", "sparse", "thin", "single"])
-@pytest.mark.parametrize(("offset", "ratio"), [(0.0, 1.0), (1e5, 1.0), (0.0, 1e-7), (3.0, 1e4)])
-def test_coordinates_in_the_span_have_all_inner_products_of_the_rows(form, offset, ratio, rng):
-    X, Y = (
-        forms(part)[form] for part in (rng.normal(size=(12, 400)) + offset, ratio * rng.normal(size=(9, 400)) + offset)
-    )
-    span = span_of([X, Y])
-    origin = np.float64(X.toarray() if sparse.issparse(X) else X).mean(axis=0)
-    # Products of similar datasets near zero are in single precision.
-    spread = 4e-6 if form == "single" and offset == 0.0 and ratio == 1.0 else 1e-9 * (1 + offset * 1e-2)
-    for rows, coordinates in zip((X, Y), span.coordinates, strict=True):
-        centred = np.float64(rows.toarray() if sparse.issparse(rows) else rows) - origin
-        np.testing.assert_allclose(span.lift(coordinates.T).T, centred, atol=spread * max(1.0, ratio))
-        np.testing.assert_allclose(span.drop(centred.T).T, coordinates, atol=10 * spread * max(1.0, ratio))
-        # A dataset of small spread keeps its own digits.
-        own = np.linalg.svd(centred - centred.mean(axis=0), compute_uv=False)
-        found = np.linalg.svd(coordinates - coordinates.mean(axis=0), compute_uv=False)
-        padded = np.pad(found, (0, max(len(own) - len(found), 0)))[: len(own)]
-        np.testing.assert_allclose(padded, own, rtol=1e-6, atol=1e-7 * own[0])
-    basis = span.lift(np.eye(span.rank))
-    np.testing.assert_allclose(basis.T @ basis, np.eye(span.rank), atol=max(1e-8, spread if offset == 0.0 else 0.0))
-
-
-def test_the_span_of_equal_and_of_dependent_rows_has_no_direction_too_many(rng):
-    X = rng.normal(size=(10, 50))
-    assert span_of([X, X]).rank == 9
-    assert span_of([np.ones((3, 10)), np.ones((2, 10))]).rank == 0
-    assert span_of([X + 1e6, X[:4] + 1e6]).rank == 9
-    weighted = span_of([X, X[:3]], [np.arange(1.0, 11.0), None])
-    np.testing.assert_allclose(weighted.origin, np.average(X, axis=0, weights=np.arange(1.0, 11.0)))
-
-
-@pytest.mark.parametrize("ratio", [1.0, 1e-7])
-def test_foreign_wide_rows_stay_on_their_device(library, ratio, rng, monkeypatch):  # noqa: F811
-    X, Y = rng.normal(size=(12, 100)), ratio * rng.normal(size=(9, 100))
-    there = [library.there(X), library.there(Y)]
-    library.forbid_copies(monkeypatch)
-    span = span_of(there)
-    lifted = [span.lift(part.T).T for part in span.coordinates]
-    monkeypatch.undo()
-    for rows, found in zip((X, Y), lifted, strict=True):
-        np.testing.assert_allclose(library.back(found), rows - X.mean(axis=0), atol=1e-12)
 
 
 # --- shrinkage, scores ----------------------------------------------------------------------------------------------
