@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import linalg
+from scipy import linalg, sparse
 from sklearn.decomposition import KernelPCA
 from sklearn.metrics.pairwise import rbf_kernel
 
@@ -231,3 +231,9 @@ def test_covariates_beside_a_kernel_are_warned_of(rng):
     X, Y, ages, others = (rng.normal(size=(30, width)) for width in (3, 3, 1, 1))
     with pytest.warns(CautionWarning, match="linear in its coordinates.*Subtract the effects from the columns"):
         KernelDiscriminativePCA(1).fit(X, background=Y, adjust=ages, background_adjust=others)
+
+
+def test_sparse_rows_far_from_zero_have_the_kernel_of_dense_rows(rng):
+    X, Y = rng.normal(size=(2, 40, 3)) + 1e7
+    dense, thin = (KernelDiscriminativePCA(1).fit(form(X), background=form(Y)) for form in (np.array, sparse.csr_array))
+    np.testing.assert_allclose(thin.ratio_, dense.ratio_, rtol=1e-6)

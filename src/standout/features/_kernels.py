@@ -17,6 +17,8 @@ from standout._messages import InvalidTypeError, InvalidValueError, choices, lis
 from standout._options import check_weights
 from standout._xp import concat, diagonal, is_foreign, largest, like, namespace, to_host, zeros
 
+# Sparse rows are far from zero if the squared length of their mean is more than this times their variance.
+FAR = 1e4
 # Kernels that are functions of inner products.
 BY_INNER_PRODUCTS = ("linear", "rbf", "polynomial", "poly", "sigmoid", "cosine")
 # Kernels that are functions of the difference of two rows. They equal 1 if the difference is zero.
@@ -60,7 +62,8 @@ class NamedKernel(Kernel):
     params : dict
     origin : ndarray or None
         Subtracted from all rows if the kernel is a function of their difference: far from zero, distances between rows
-        would be lost in the rounding of their lengths. Not subtracted from sparse rows, which would become dense.
+        would be lost in the rounding of their lengths. Only subtracted from sparse rows, which become dense, if these
+        are far from zero.
 
     Examples
     --------
@@ -81,8 +84,8 @@ class NamedKernel(Kernel):
         """Return the kernel of every row of X with every row of Z."""
         # `*` and `@` differ between SciPy's matrices and arrays.
         X, Z = (sparse.csr_array(double(part)) if is_sparse(part) else double(part) for part in (X, Z))
-        if self.origin is not None and not (is_sparse(X) or is_sparse(Z)):
-            X, Z = X - self.origin, Z - self.origin
+        if self.origin is not None:
+            X, Z = dense(X) - self.origin, dense(Z) - self.origin
         if self.metric in BY_INNER_PRODUCTS and not (is_sparse(X) or is_sparse(Z)):
             return self._by_inner_products(X, Z)
         if is_foreign(X) and self.metric == "laplacian":
@@ -273,6 +276,11 @@ def _named(kernel: str, params: dict[str, Any], options: dict[str, Any]) -> Name
     params = {key: value for key, value in {**defaults, **params}.items() if key in allowed and value is not None}
     origin = None
     if kernel in SHIFT_INVARIANT and rows is not None:
+        if is_sparse(rows):
+            with np.errstate(over="ignore", invalid="ignore"):
+                length = np.sum(np.square(double(rows).mean(axis=0)))
+                far = length > FAR * (np.mean(squared_lengths(double(rows))) - length)
+            rows = dense(rows) if far else rows
         origin = None if is_sparse(rows) else namespace(rows).mean(double(rows), axis=0)
         if "gamma" not in params:
             distance = median_distance(rows, manhattan=kernel == "laplacian")
