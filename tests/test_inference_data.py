@@ -131,6 +131,16 @@ def test_covariates_leave_independent_rows_of_many_coordinates(rng):
     assert np.mean(values) > 0.2
 
 
+def test_covariates_are_removed_from_the_means_before_rows_are_dealt(rng):
+    values = []
+    for _ in range(5):
+        (X, Y), z, w = rng.normal(size=(2, 40, 4)), *rng.normal(size=(2, 40, 1))
+        given = {"background": Y + 20.0 * w, "adjust": z, "background_adjust": w}
+        model = DiscriminativePCA(1, center="background", cv=None).fit(X + 20.0 * z, **given)
+        values.append(permutation_test(model, X + 20.0 * z, **given, n_draws=39).p_values[0])
+    assert np.mean(values) > 0.2
+
+
 def test_a_pipeline_is_tested_after_its_steps(rng):
     X, Y = np.exp(two(rng, strength=1.0)[0]), np.exp(two(rng)[1])
     pipeline = make_pipeline(FunctionTransformer(np.log), DiscriminativePCA(1)).fit(X, background=Y)

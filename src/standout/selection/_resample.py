@@ -247,26 +247,27 @@ def _residual_rows(sources: Sequence[Source], pooled: bool) -> list[Rows]:
     Deals therefore use the effects in all datasets together. What these leave in a dataset is shortened to its expected
     length if it is more than chance.
     """
-    covariates = [own.covariates - own.covariates.mean(axis=0) for own in sources if own.covariates is not None]
-    if not covariates:
+    given = [source.covariates for source in sources if source.covariates is not None]
+    if not given:
         return [source.rows for source in sources]
-    rows, codes = [double(dense(source.rows)) for source in sources], [source.subjects for source in sources]
+    rows, centres = [double(dense(source.rows)) for source in sources], [own - own.mean(axis=0) for own in given]
     if pooled:
-        ends = np.cumsum([len(part) for part in covariates])[:-1]
-        inverse = np.split(np.linalg.pinv(np.concatenate(covariates)), ends, axis=1)
+        ends = np.cumsum([len(part) for part in given])[:-1]
+        inverse = np.split(np.linalg.pinv(np.concatenate(centres)), ends, axis=1)
         slopes = sum(like(one, part) @ part for one, part in zip(inverse, rows, strict=True))
-        rows = [part - like(own, part) @ slopes for part, own in zip(rows, covariates, strict=True)]
+        rows = [part - like(own, part) @ slopes for part, own in zip(rows, given, strict=True)]
     found: list[Rows] = []
-    for part, own, subjects in zip(rows, covariates, codes, strict=True):
-        basis, share = linalg.orth(own), 1.0
-        effect = like(basis, part) @ (like(basis.T, part) @ part)
+    for source, part, own, centre in zip(sources, rows, given, centres, strict=True):
+        slopes, share = like(np.linalg.pinv(centre), part) @ part, 1.0
         if pooled:
-            away, each = part - effect, np.arange(len(own)) if subjects is None else subjects + 1
-            away = to_host(away - namespace(away).mean(away, axis=0))
+            basis, subjects = linalg.orth(centre), source.subjects
+            each = np.arange(len(own)) if subjects is None else subjects + 1
+            effect = to_host(like(centre, part) @ slopes)
+            away = to_host(part - namespace(part).mean(part, axis=0)) - effect
             chance = sum(np.sum(sums_of(one[:, None] * away, each, each.max() + 1) ** 2) for one in basis.T)
             length = sum_of_squares(effect)
             share = 1.0 - np.sqrt(chance / length) if length > FAR**2 * chance else 0.0
-        found.append(part - share * effect)
+        found.append(part - share * (like(own, part) @ slopes))
     return found
 
 
