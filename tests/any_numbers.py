@@ -133,7 +133,7 @@ def reference(case: Case, parts: list[np.ndarray]) -> Any:
     spreads = np.array([part.std(axis=0) for part in parts])
     largest = np.array([np.abs(part).max(axis=0) for part in parts])
     # The spread of a constant column is only rounding.
-    if np.any((spreads > 0.0) & (spreads <= 1e-13 * largest)):
+    if not spreads.any() or np.any((spreads > 0.0) & (spreads <= 1e-13 * largest)):
         return None
     spread = spreads.max(axis=0)
     units = np.where(spread > 0.0, spread, 1.0) if free else max(float(spread.max()), 1e-300)
