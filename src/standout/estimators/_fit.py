@@ -97,7 +97,8 @@ def fit_problem(
         problem = choose_weights(weight_rule, sums, problem, solver=solver, seed=seed)
     if auto:
         if folds is None:
-            path = Path(_parameter(problem), np.zeros(0), np.zeros(0), np.zeros(0), 0, 0, reason)
+            name = "alpha" if problem.kind == "difference" else "shrinkage" if problem.epsilon is None else "epsilon"
+            path = Path(name, np.zeros(0), np.zeros(0), np.zeros(0), 0, 0, reason)
         else:
             problem, path = choose(problem, data, seed=seed)
         if path.reason:
@@ -137,10 +138,6 @@ def _signed(solution: Solution, moments: Sequence[Moments]) -> Solution:
     along = to_host(product(step[None, :], solution.vectors)[0, :])
     signs = like(np.where(along < 0.0, -1.0, 1.0), solution.vectors)
     return replace(solution, vectors=solution.vectors * signs, patterns=solution.patterns * signs)
-
-
-def _parameter(problem: Problem) -> str:
-    return "alpha" if problem.kind == "difference" else "shrinkage" if problem.epsilon is None else "epsilon"
 
 
 def fallback(problem: Problem, sums: Sums) -> Problem:

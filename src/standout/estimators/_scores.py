@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from functools import reduce
 from html import escape
@@ -79,10 +80,6 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     # Link of scikit-learn's diagram of a model; without a link it has no tooltips.
     _doc_link_module = "standout"
     _doc_link_template = DOC_LINK
-
-    def fit(self, X: Any, y: Any = None) -> Any:
-        """Find the components."""
-        raise NotImplementedError
 
     def _open(self, X: Any, name: str = "the rows") -> Source:
         """Open rows that have the columns of the fit."""
@@ -217,8 +214,6 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     def to_numpy(self) -> Self:
         """Return a copy of the model with all arrays in the host's memory."""
-        from copy import copy
-
         model = copy(self)
         for name, value in vars(self).items():
             if is_foreign(value) and hasattr(value, "shape"):
@@ -275,26 +270,19 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 def described(model: Any) -> str:
     """Return rows, columns, ratio and choice of a fitted model in one line."""
     counts = [f"{count:,}" for count in model.background_n_samples_]
-    against = f" against {' and '.join(counts)} rows" if counts else ""
-    rows = f"fitted to {model.n_samples_:,}{'' if counts else ' rows'}{against} of {model.n_features_in_:,} columns"
-    parts = [rows] if len(counts) == 0 else [rows, _ratios(model), _choice(model)]
-    return "; ".join(part for part in parts if part)
-
-
-def _ratios(model: Any) -> str:
-    known = [
+    columns = f"of {model.n_features_in_:,} columns"
+    if not counts:
+        return f"fitted to {model.n_samples_:,} rows {columns}"
+    ratios = ", ".join(
         f"{ratio:.3g} ({low:.3g} to {high:.3g})"
         for ratio, (low, high) in zip(model.ratio_, model.ratio_interval_, strict=True)
         if np.isfinite(ratio)
-    ]
-    return f"ratio {', '.join(known)}" if known else "no held-out ratio"
-
-
-def _choice(model: Any) -> str:
-    name = CHOSEN[model.method]
-    path = model.path_
+    )
+    found = f"ratio {ratios}" if ratios else "no held-out ratio"
+    name, path = CHOSEN[model.method], model.path_
     how = "" if path is None else f" ({path.reason})" if path.reason else " (chosen)"
-    return f"{name} {getattr(model, f'{name}_'):.3g}{how}"
+    rows = f"fitted to {model.n_samples_:,} against {' and '.join(counts)} rows {columns}"
+    return f"{rows}; {found}; {name} {getattr(model, f'{name}_'):.3g}{how}"
 
 
 def described_in_html(model: Any) -> str:

@@ -32,7 +32,6 @@ from standout._xp import (
     concat,
     eigh,
     eye,
-    is_foreign,
     namespace,
     solve_triangular,
     take,
@@ -309,8 +308,6 @@ def _with_limit(learned: RobustWeights, distances: Float) -> RobustWeights:
 
 def _median(numbers: Array) -> Array:
     """Return the median over the first axis."""
-    if not is_foreign(numbers):
-        return np.asarray(np.median(numbers, axis=0))
     found = namespace(numbers).sort(numbers, axis=0)
     size = found.shape[0]
     return (found[(size - 1) // 2, ...] + found[size // 2, ...]) / 2.0
