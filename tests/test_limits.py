@@ -21,6 +21,8 @@ from standout.pencil import Form
 from standout.problem import Problem, Sums, solve
 from standout.selection import MeanDifferences, choose_weights, plan_folds, simplex_grid
 from standout.selection._leading import Statistic
+from standout.selection._resample import Deck
+from standout.selection._units import plan_rows
 from standout.sources import InMemory
 
 pytestmark = pytest.mark.filterwarnings("ignore::standout._messages.FindingWarning")
@@ -260,11 +262,14 @@ def test_the_statistic_is_the_eigenvalue_of_the_fit_with_every_option(rng, width
     np.testing.assert_allclose(model.mean_, (X if center == "own" else Y).mean(axis=0), atol=1e-9)
 
 
-def test_a_statistic_has_the_representatives_of_what_the_data_chose():
+def test_a_statistic_has_the_representatives_of_what_the_data_chose(rng):
     many, few = (diagonal_sums([1.0] * 20, [4.0] * 20, count=count) for count in (40, 39))
 
     def values(sums, name, chosen=True, columns_chosen=False, **fields):
-        problems = Statistic(None, Problem(3, **fields), chosen, columns_chosen).problems(sums)
+        n_rows = 5 + sums.moments[1].count
+        rows, plan = np.zeros((n_rows, sums.dimension)), plan_rows([5, n_rows - 5], 999, rng)
+        deck = Deck(plan, rows, np.arange(n_rows), np.ones(n_rows))
+        problems = Statistic(deck, Problem(3, **fields), chosen, columns_chosen).problems(sums)
         assert all(one.n_components == 1 for one in problems)
         return [(getattr(one, name), one.n_columns) for one in problems]
 
