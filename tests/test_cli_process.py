@@ -369,6 +369,13 @@ def test_the_next_command_succeeds_after_fifty_kills(capsys, monkeypatch):
 # --- pipes ------------------------------------------------------------------------------------------------------------
 
 
+def test_a_pipe_as_output_that_nobody_reads_is_refused(folder, result):
+    os.mkfifo(folder / "pipe")
+    done = run("transform", result, "target.csv", "-o", "pipe", cwd=folder, timeout=60)
+    assert done.returncode == 2
+    assert "cannot be written: no program reads this pipe" in done.stderr
+
+
 def test_a_pipe_with_a_reader_gets_the_scores(folder, result):
     os.mkfifo(folder / "pipe")
     with subprocess.Popen(["cat", "pipe"], cwd=folder, stdout=subprocess.PIPE, text=True) as reader:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -39,7 +40,11 @@ def whole_file(path: Path, *, replace: bool = True) -> Iterator[Path]:
     """
     try:
         if path.exists() and not path.is_file():
-            yield path
+            with ExitStack() as stack:
+                if path.is_fifo():
+                    # Opening a pipe waits for ever if no program reads it; without blocking, this is an error.
+                    stack.callback(os.close, os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+                yield path
             return
         # In the same folder, so that the last step is an atomic rename.
         final = Path(os.path.realpath(path))
@@ -57,7 +62,7 @@ def whole_file(path: Path, *, replace: bool = True) -> Iterator[Path]:
         if isinstance(error, FileError):
             raise
         kind = MissingFileError if isinstance(error, FileNotFoundError) else FileError
-        reason = error.strerror or str(error)
+        reason = "no program reads this pipe" if error.errno == errno.ENXIO else error.strerror or str(error)
         raise kind(f"{shown(path)} cannot be written: {reason}", advice="Choose another name or folder.") from error
 
 
