@@ -274,3 +274,11 @@ def test_variances_of_sparse_rows_far_from_zero_keep_their_digits(weighted, rng)
     found = RowMoments(sparse.csr_array(rows), weights if weighted else None).variances
     mean = np.average(rows, axis=0, weights=weights)
     np.testing.assert_allclose(found, np.average((rows - mean) ** 2, axis=0, weights=weights), rtol=1e-12)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e12])
+def test_small_directions_of_the_span_do_not_depend_on_the_unit(unit, rng):
+    parts = [rng.normal(size=(10, 30)) * np.logspace(0, -6, 30) * unit for _ in range(2)]
+    span = span_of(parts)
+    # 20 rows about their mean.
+    assert span.coordinates[0].shape[1] == 19

@@ -358,5 +358,6 @@ def _axes(parts: list[Float], floor: float) -> Float:
     stack = concat([part / size if size > floor else 0.0 * part for part, size in zip(parts, sizes, strict=True)])
     wide, triangle = namespace(stack).linalg.qr(stack.T)
     turn, spreads, _ = namespace(stack).linalg.svd(triangle, full_matrices=False)
-    least = max(max(stack.shape) * EPS * largest(spreads), floor)
+    # Spreads are those of the scaled rows.
+    least = max(max(stack.shape) * EPS * largest(spreads), floor / (max(*sizes, floor) or 1.0))
     return product(wide, turn[:, : int(namespace(stack).count_nonzero(spreads > least))])
