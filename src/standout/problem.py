@@ -130,13 +130,7 @@ class Sums:
         return Sums(tuple(part.taken(every) for part in self.moments), len(columns))
 
 
-def solve(
-    moments: Sums | Sequence[Moments],
-    problem: Problem,
-    *,
-    solver: str = "auto",
-    seed: int = 0,
-) -> Solution:
+def solve(moments: Sums | Sequence[Moments], problem: Problem, *, solver: str = "auto", seed: int = 0) -> Solution:
     """Which components does this problem have?
 
     Parameters

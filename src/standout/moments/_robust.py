@@ -26,18 +26,7 @@ from standout._arrays import (
     weighted_sum,
 )
 from standout._messages import InvalidTypeError, warn_user
-from standout._xp import (
-    add_to_diagonal,
-    cholesky,
-    concat,
-    eigh,
-    eye,
-    namespace,
-    solve_triangular,
-    take,
-    to_host,
-    zeros,
-)
+from standout._xp import add_to_diagonal, cholesky, concat, eigh, eye, namespace, solve_triangular, take, to_host, zeros
 
 if TYPE_CHECKING:
     from standout.sources import Batch, Source

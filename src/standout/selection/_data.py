@@ -13,16 +13,7 @@ import numpy.typing as npt
 
 from standout._arrays import Float, Rows, dense, double, is_sparse
 from standout._xp import concat, is_foreign, like, namespace, take, to_host, zeros
-from standout.moments import (
-    FoldPattern,
-    Moments,
-    RowMoments,
-    ScatterMoments,
-    Span,
-    gather,
-    gather_keyed,
-    span_of,
-)
+from standout.moments import FoldPattern, Moments, RowMoments, ScatterMoments, Span, gather, gather_keyed, span_of
 from standout.pencil._record import check_directions
 from standout.problem import Problem, Sums, adjusted, column_scale
 from standout.sources import InMemory, Source
