@@ -62,7 +62,14 @@ SERIAL_WORK = 2**33
 # Maximum number of parts in work. All of them are in memory.
 MOST_WORKERS = 4
 
-_thread = local()
+
+class _Thread(local):
+    """Whether a thread is one of several of `in_order`, so that a product must let the others run."""
+
+    is_one_of_several = False
+
+
+_thread = _Thread()
 
 # --- what rows are --------------------------------------------------------------------------------------------------
 
@@ -165,7 +172,7 @@ def product(first: Rows, second: Array) -> Array:
         is_sparse(first) or is_sparse(second) or is_foreign(first)
     ):
         return dense(first @ second)
-    if first.size <= SMALL_SIZE or are_side_by_side():
+    if first.size <= SMALL_SIZE or _thread.is_one_of_several:
         return first @ second
     if second.shape[1] == 1 and first.size:
         matrix, is_transpose = _layout(first)
@@ -182,7 +189,7 @@ def self_product(rows: Rows) -> Float:
     size, foreign = rows.shape[1], is_foreign(rows)
     if size >= PANELS_FROM and rows.shape[0] * size**2 >= PANELS_WORTH if foreign else size > SAFE_SYMMETRIC:
         return _by_panels(rows)
-    if foreign or not rows.size or are_side_by_side():
+    if foreign or not rows.size or _thread.is_one_of_several:
         # NumPy releases Python's global lock during the product, so that other threads can run. SciPy does not.
         return rows.T @ rows
     syrk = linalg.get_blas_funcs("syrk", (rows,))
@@ -324,11 +331,6 @@ def _set_threads(numbers: list[int]) -> None:
 
 _limit_lock = Lock()
 _limits: list[list[int]] = []
-
-
-def are_side_by_side() -> bool:
-    """Return whether this thread is one of several of `in_order`, so that a product must let the others run."""
-    return getattr(_thread, "is_one_of_several", False)
 
 
 def _join() -> None:

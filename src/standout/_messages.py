@@ -39,8 +39,7 @@ class _Told(Exception):  # noqa: N818
         given = f"{self.parameter}={short(repr(self.value), LONGEST_PATH)}" if self._has_value else self.parameter
         return f"{given} {text}"
 
-    def __str__(self) -> str:
-        return self.phrased()
+    __str__ = phrased
 
 
 class InvalidValueError(_Told, ValueError):

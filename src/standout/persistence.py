@@ -66,7 +66,12 @@ _WAYS = {
 }
 # Modules of scikit-learn without estimators. skops would import them, and with them PyTorch, CuPy and Dask.
 _UNNEEDED = tuple(f"sklearn.externals.array_api_compat.{library}" for library in ("cupy", "dask", "torch"))
-_SCHEMA, _VERSIONS = "schema.json", "standout.json"
+_SCHEMA, _VERSIONS_FILE = "schema.json", "standout.json"
+# The major and minor versions that the content of a file depends on.
+_VERSIONS = {
+    name: ".".join(module.__version__.split(".")[:2])
+    for name, module in (("standout", standout), ("scikit-learn", sklearn))
+}
 # Arrays of a file may have this many bytes, or this many times the bytes of the file: sparse arrays are compressed.
 _MOST_UNPACKED, _MOST_PACKING = 2**30, 100
 # Most visits of objects when a file is read. An object that refers to another one by its id visits it again.
@@ -126,7 +131,7 @@ def save(model: Any, path: str | os.PathLike[str], *, moments: bool = False) -> 
     try:
         _skops().dump(model if moments else _without_moments(model), content)
         with ZipFile(content, "a") as archive:
-            archive.writestr(_VERSIONS, json.dumps(_versions()))
+            archive.writestr(_VERSIONS_FILE, json.dumps(_VERSIONS))
         # The file is read once before it is saved, so that it is known to load.
         _read(content)
     # The objects in a model can raise any error when their state is read.
@@ -193,7 +198,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     # A damaged or forged file can lead to any error.
     except Exception as error:
         raise InvalidValueError(f"{shown(place)} cannot be loaded: {_reason(error)}", advice=_AGAIN) from error
-    other = [f"{name} {versions.get(name)!s:.60}" for name, here in _versions().items() if versions.get(name) != here]
+    other = [f"{name} {versions.get(name)!s:.60}" for name, here in _VERSIONS.items() if versions.get(name) != here]
     if other:
         advice = "Compare its scores with known ones, or fit and save it again."
         warn_user(f"{shown(place)} was saved with {' and '.join(other)}, and models can differ", advice=advice)
@@ -213,12 +218,6 @@ def _place(path: Any) -> pathlib.Path:
     """Check the name of a file, and that skops is installed."""
     require_extra("skops", "models", "a file with a model")
     return pathlib.Path(path).expanduser()
-
-
-def _versions() -> dict[str, str]:
-    """Return the major and minor versions that the content of a file depends on."""
-    versions = {"standout": standout.__version__, "scikit-learn": sklearn.__version__}
-    return {name: ".".join(version.split(".")[:2]) for name, version in versions.items()}
 
 
 def _skops() -> Any:
@@ -248,18 +247,10 @@ def _without_moments(model: Any) -> Any:
 
 
 def _read(file: BinaryIO) -> tuple[Any, dict[str, Any]]:
-    """Check the content of a file, make the model, and return it with the versions that wrote it."""
-    versions = _check_content(file)
-    model = _skops().load(file, trusted=TRUSTED)
-    if not isinstance(model, MODELS):
-        raise InvalidValueError(f"it has an object of type {type(model).__name__}, not of {_NAMES}")
-    if getattr(model, "memory", None) is not None:
-        raise InvalidValueError("its pipeline has a folder of pickles (memory), which can run code when it is read")
-    return model, versions
+    """Make the model of a file, and return it with the versions that wrote it.
 
-
-def _check_content(file: BinaryIO) -> dict[str, Any]:
-    """Refuse types that are not trusted, and a file that needs far more memory or time than its size."""
+    Before, refuse types that are not trusted, and a file that needs far more memory or time than its size.
+    """
     found: set[str] = set()
     reads: set[tuple[str, Any]] = set()
     seen: dict[Any, int] = {}
@@ -285,7 +276,7 @@ def _check_content(file: BinaryIO) -> dict[str, Any]:
         if any(entry.compress_type != ZIP_STORED for entry in archive.infolist()):
             raise InvalidValueError("it is compressed, and standout.save compresses nothing")
         visits(json.loads(archive.read(_SCHEMA)))
-        versions = json.loads(archive.read(_VERSIONS)) if _VERSIONS in archive.namelist() else None
+        versions = json.loads(archive.read(_VERSIONS_FILE)) if _VERSIONS_FILE in archive.namelist() else None
         unpacked = sum(_unpacked_size(archive, name) for name, _ in reads)
     if found:
         unknown = listed("type", sorted(found))
@@ -295,7 +286,12 @@ def _check_content(file: BinaryIO) -> dict[str, Any]:
     if unpacked > max(_MOST_UNPACKED, _MOST_PACKING * file.seek(0, os.SEEK_END)):
         raise InvalidValueError(f"it has arrays of {unpacked} bytes, far more than its size")
     file.seek(0)
-    return versions
+    model = _skops().load(file, trusted=TRUSTED)
+    if not isinstance(model, MODELS):
+        raise InvalidValueError(f"it has an object of type {type(model).__name__}, not of {_NAMES}")
+    if getattr(model, "memory", None) is not None:
+        raise InvalidValueError("its pipeline has a folder of pickles (memory), which can run code when it is read")
+    return model, versions
 
 
 def _unpacked_size(archive: ZipFile, name: str) -> int:

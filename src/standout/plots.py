@@ -70,7 +70,12 @@ def scores(
     """
     ax = _axes(ax)
     planes = [_plane(part, place) for place, part in enumerate((target, *backgrounds))]
-    low, high = _limits(np.concatenate(planes))
+    # Axes end at the outermost points that are not far.
+    points = np.concatenate(planes)
+    low, high = np.nanquantile(points, [_TAIL, 1.0 - _TAIL], axis=0)
+    reach = _REACH * (high - low)
+    inside = (points >= low - reach) & (points <= high + reach)
+    low, high = np.where(inside, points, np.inf).min(axis=0), np.where(inside, points, -np.inf).max(axis=0)
     others = ["background"] if len(backgrounds) == 1 else [f"background {k}" for k in range(1, len(planes))]
     named = ["target", *others] if names is None else list(names)
     for place, plane in reversed(list(enumerate(planes[1:], start=1))):
@@ -268,14 +273,6 @@ def _plane(points: Any, place: int) -> Float:
     if array.shape[1] > 1:
         return array[:, :2]
     return np.column_stack([array[:, 0], -place + 0.7 * (np.arange(len(array)) * 0.618034 % 1.0)])
-
-
-def _limits(points: Float) -> tuple[Float, Float]:
-    """Return where the axes end: at the outermost points that are not far."""
-    low, high = np.nanquantile(points, [_TAIL, 1.0 - _TAIL], axis=0)
-    reach = _REACH * (high - low)
-    inside = (points >= low - reach) & (points <= high + reach)
-    return np.where(inside, points, np.inf).min(axis=0), np.where(inside, points, -np.inf).max(axis=0)
 
 
 def _dots(ax: Any, plane: Float, low: Float, high: Float, color: str, label: str | None = None, **style: Any) -> None:

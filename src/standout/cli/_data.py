@@ -174,10 +174,7 @@ def _scans(paths: list[str], options: dict[str, Any], roles: dict[str, str]) -> 
     parts = [[part for part in Path(path).parts if not has_magic(part)] or [path] for path in paths]
     stems = [Path(names[-1]).name.lstrip(".").split(".")[0] for names in parts]
     names = stems if len(set(stems)) == len(stems) and all(stems) else paths
-    # Keep missing values, which are filled in later.
-    missing = reading_of(options)["missing"]
-    named = zip(matched, names, strict=True)
-    return [scan.named(name).with_missing(missing) for scan, name in named], options["id_column"]
+    return [scan.named(name) for scan, name in zip(matched, names, strict=True)], options["id_column"]
 
 
 def column_of_ids(scan: Any) -> str | None:

@@ -37,6 +37,7 @@ LEARNED_ROWS, STEPS = 600, 4
 class KernelTransformer(BackgroundTransformer):
     """An estimator whose components are directions in the feature space of a kernel."""
 
+    _origin = "feature_mean_"
     kernel: Any
     gamma: float | None
     degree: float
@@ -177,9 +178,6 @@ class KernelTransformer(BackgroundTransformer):
     def _coordinates(self, rows: Rows) -> Rows:
         coordinates = self.feature_map_.transform(rows)
         return coordinates if self._root is None else product(coordinates, self._root)
-
-    def _origin(self) -> Any:
-        return self.feature_mean_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -38,6 +38,8 @@ def keep_parameters(model: Any, given: dict[str, Any]) -> None:
 class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """The methods of an estimator that was fitted to a target and its backgrounds."""
 
+    # The attribute with the point from which scores are measured.
+    _origin: ClassVar[str] = "mean_"
     method: ClassVar[str]
     n_components: int | str | None
     cv: int | None
@@ -167,7 +169,7 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             # Outlying cells are replaced as in the fit.
             rows = self.robust_weights_[dataset].cleaned(rows)
         beside = None if covariates is None else covariates[numbers]
-        scores = self.held_out_.scores(self._coordinates(rows), numbers, dataset, self._origin(), beside)
+        scores = self.held_out_.scores(self._coordinates(rows), numbers, dataset, getattr(self, self._origin), beside)
         return scores + self.shifts_[dataset]
 
     def _new_scores(self, rows: Rows) -> Array:
@@ -180,9 +182,6 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     def _coordinates(self, rows: Rows) -> Rows:
         return rows
-
-    def _origin(self) -> Any:
-        return self.mean_
 
     def score(self, X: Any, y: Any = None, *, background: Any = None) -> float:
         """Return the mean over components of the log ratio of the variances of these rows.

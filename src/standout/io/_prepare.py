@@ -10,9 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.sparsefuncs import min_max_axis
 from sklearn.utils.validation import check_is_fitted
 
-from standout._arrays import Array, Float, Rows, dense, is_sparse, row_blocks
+from standout._arrays import Float, Rows, dense, is_sparse, row_blocks
 from standout._messages import InvalidTypeError, InvalidValueError, listed, short, warn_user
 from standout._options import MISSING
 from standout.io._files import check_choice
@@ -150,8 +151,12 @@ class Preparation(TransformerMixin, BaseEstimator):
 
     def _drop_constant(self, datasets: Sequence[Source], strict: bool) -> None:
         """Leave out constant columns, with a warning, or refuse them."""
-        low, high = (np.array(ends) for ends in zip(*(_ends(data.rows) for data in datasets), strict=True))
-        varies = np.fmin.reduce(low) < np.fmax.reduce(high)
+        every: list[Any] = [data.rows for data in datasets]
+        ends = [
+            min_max_axis(rows, 0, ignore_nan=True) if is_sparse(rows) else (np.fmin.reduce(rows), np.fmax.reduce(rows))
+            for rows in every
+        ]
+        varies = np.fmin.reduce([low for low, _ in ends]) < np.fmax.reduce([high for _, high in ends])
         if varies.all() or not varies.any():
             return
         constant = self.get_feature_names_out()[~varies]
@@ -205,13 +210,6 @@ def prepare(
     if all(data.rows is not None for data in kept):
         step._drop_constant(kept, strict)
     return [step.applied(data) for data in kept], step
-
-
-def _ends(rows: Rows) -> tuple[Array, Array]:
-    """Return the smallest and the largest value of each column."""
-    if is_sparse(rows):
-        return dense(rows.nanmin(axis=0)).ravel(), dense(rows.nanmax(axis=0)).ravel()
-    return np.fmin.reduce(rows), np.fmax.reduce(rows)
 
 
 def _totals(change: Callable[[Rows], Rows], batch: Batch) -> Float:

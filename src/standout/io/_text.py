@@ -49,13 +49,32 @@ class CsvReader(Reader):
 
     def __post_init__(self) -> None:
         require_extra("pyarrow", "files", "reading CSV and TSV files")
+        import pyarrow as pa
+        import pyarrow.types as types
+
         with self.path.open("rb") as binary:
             head = binary.read(2)
         self._gzipped = head == b"\x1f\x8b"
+        self._missing = (*MISSING, *self.dialect.na_values)
         self._encoding = self.dialect.encoding or _BOM.get(head, "utf-8")
         attempt(self.path, self.kind, self._find_layout)
         self.index = "" if self.names[0] == "" else None
-        self._find_kinds()
+        places = [str(place) for place in range(len(self.names))]
+        # The kind of each column is found from the first block.
+        try:
+            with self._opened(places, {}) as reader:
+                found = dict(zip(places, reader.schema.types, strict=True))
+            unclear = [place for place in places if types.is_string(found[place]) or types.is_binary(found[place])]
+            with self._opened(unclear, dict.fromkeys(unclear, pa.string())) as reader:
+                cells = next(iter(reader))
+        except (ValueError, OSError) as error:
+            self._refuse(range(len(places)), error)
+        self.kinds = [
+            "truths" if types.is_boolean(kind) else "dates or times" if types.is_temporal(kind) else "numbers"
+            for kind in found.values()
+        ]
+        for place in unclear:
+            self.kinds[int(place)] = self._kind_of(cells.column(place).drop_null()[:SAMPLE_ROWS].to_pylist())
 
     def _find_layout(self) -> None:
         """Find delimiter, names and the number of lines before the first row."""
@@ -104,27 +123,6 @@ class CsvReader(Reader):
             problem = f"its first line holds numbers ({line!r}), which may be names or data"
             unusable(self.path, problem, "Say which: `header`=True for names, `header`=False for data.")
 
-    def _find_kinds(self) -> None:
-        """Find the kind of each column from the first block."""
-        import pyarrow as pa
-        import pyarrow.types as types
-
-        places = [str(place) for place in range(len(self.names))]
-        try:
-            with self._opened(places, {}) as reader:
-                found = dict(zip(places, reader.schema.types, strict=True))
-            unclear = [place for place in places if types.is_string(found[place]) or types.is_binary(found[place])]
-            with self._opened(unclear, dict.fromkeys(unclear, pa.string())) as reader:
-                cells = next(iter(reader))
-        except (ValueError, OSError) as error:
-            self._refuse(range(len(places)), error)
-        self.kinds = [
-            "truths" if types.is_boolean(kind) else "dates or times" if types.is_temporal(kind) else "numbers"
-            for kind in found.values()
-        ]
-        for place in unclear:
-            self.kinds[int(place)] = self._kind_of(cells.column(place).drop_null()[:SAMPLE_ROWS].to_pylist())
-
     def _kind_of(self, cells: list[str]) -> str:
         """Tell a column of text from numbers with a typing error, which are an error when they are read."""
         n_numbers = sum(map(self._is_number, cells))
@@ -135,10 +133,6 @@ class CsvReader(Reader):
             return "numbers"
         figures = cells and all(map(_FIGURE.fullmatch, cells))
         return f"text, such as {short(cells[0])!r}" if figures else "text"
-
-    @property
-    def _missing(self) -> tuple[str, ...]:
-        return (*MISSING, *self.dialect.na_values)
 
     def batches(self, features: Sequence[int], words: Sequence[str], n_rows: int) -> Iterator[Any]:
         """Parse record batches of Arrow, whose columns are named by their positions in the file."""

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 
 from standout._arrays import Float, Rows, dense, is_sparse
@@ -175,7 +174,16 @@ def columns(samples: Sequence[Sample], names: Sequence[str], scaled: bool) -> It
     spreads = [_spread(part.rows) for part in samples]
     target = spreads[0]
     constant = [spread <= 0.0 for spread in spreads]
-    codes = _codes(dense(samples[0].rows)) if not is_sparse(samples[0].rows) else []
+    rows = None if is_sparse(samples[0].rows) else dense(samples[0].rows)
+    codes = []
+    if rows is not None and len(rows) >= 10:
+        # Columns that number the rows, or have few whole values like codes of categories.
+        whole = (rows == np.round(rows)).all(axis=0)
+        counting, few = whole & (np.diff(rows, axis=0) > 0.0).all(axis=0), np.zeros_like(whole)
+        # If most columns have whole numbers, these may be counts or answers.
+        if whole.mean() <= 0.5:
+            few[whole] = [1 < len(np.unique(column)) <= FEW_VALUES for column in rows[:, whole].T]
+        codes = [("ids", counting), ("codes", few)]
     alone = np.logical_and.reduce(constant[1:]) & ~constant[0] & (len(samples) > 1)
     everywhere = np.logical_and.reduce(constant)
     for kind, chosen in (("constant", everywhere), ("constant in the background", alone), *codes):
@@ -198,7 +206,7 @@ def columns(samples: Sequence[Sample], names: Sequence[str], scaled: bool) -> It
     if pairs:
         both = [[names[j] for j in pair] for pair in pairs[:MOST_NAMED]]
         yield {"kind": "equal columns", "pairs": both, "more": max(len(pairs) - MOST_NAMED, 0)}
-    for value, place, count in _placeholders(dense(samples[0].rows)) if not is_sparse(samples[0].rows) else ():
+    for value, place, count in () if rows is None else _placeholders(rows):
         yield {"kind": "placeholder", "value": int(value), "column": names[place], "rows": count}
 
 
@@ -211,18 +219,6 @@ def _spread(rows: Rows) -> Float:
         return np.where(spread > 1e-7 * np.abs(mean), spread, 0.0)
     table = np.asarray(rows, dtype=np.float64)
     return np.where((table == table[:1]).all(axis=0), 0.0, table.std(axis=0))
-
-
-def _codes(rows: Float) -> list[tuple[str, npt.NDArray[np.bool_]]]:
-    """Find columns that number the rows, or have few whole values like codes of categories."""
-    whole = (rows == np.round(rows)).all(axis=0)
-    if len(rows) < 10:
-        return []
-    counting, few = whole & (np.diff(rows, axis=0) > 0.0).all(axis=0), np.zeros_like(whole)
-    # If most columns have whole numbers, these may be counts or answers.
-    if whole.mean() <= 0.5:
-        few[whole] = [1 < len(np.unique(column)) <= FEW_VALUES for column in rows[:, whole].T]
-    return [("ids", counting), ("codes", few)]
 
 
 def _placeholders(rows: Float) -> Iterator[tuple[float, int, int]]:

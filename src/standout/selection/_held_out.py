@@ -150,7 +150,11 @@ class HeldOut:
 
     def scores(self, rows: Rows, numbers: Any, dataset: int, mean: Any, covariates: Float | None = None) -> Float:
         """Return the scores of fitted rows, by their numbers in a dataset, with components of the other folds."""
-        own = self._folds_of(np.asarray(numbers), dataset)
+        numbers, folds = np.asarray(numbers), self.folds
+        if isinstance(folds, FoldPattern):
+            own = folds.of(numbers)
+        else:
+            own = folds.of(dataset, numbers) if isinstance(folds, Places) else folds[dataset][numbers]
         found = np.empty((len(own), self.ratio.shape[0]))
         for fold in np.unique(own).tolist():
             chosen = np.flatnonzero(own == fold)
@@ -170,13 +174,6 @@ class HeldOut:
             offsets=self.offsets[:, :, order],
             slopes=None if self.slopes is None else [[part[:, order] for part in own] for own in self.slopes],
         )
-
-    def _folds_of(self, numbers: Any, dataset: int) -> Any:
-        if isinstance(self.folds, FoldPattern):
-            return self.folds.of(numbers)
-        if isinstance(self.folds, Places):
-            return self.folds.of(dataset, numbers)
-        return self.folds[dataset][numbers]
 
 
 def judge(problem: Problem, data: Data, folds: Folds | Places, inner: Float, *, seed: int = 0) -> HeldOut:

@@ -63,24 +63,22 @@ class Statistic:
     def problems(self, sums: Sums) -> list[Problem]:
         """Return the problems whose leading values are compared."""
         one = replace(self.problem, n_components=1, n_columns=None if self.columns_chosen else self.problem.n_columns)
-        every = self._representatives(one, sums) if self.chosen else [one]
+        every = [one]
+        if self.chosen and one.kind == "difference":
+            target, *backgrounds = sums.moments
+            variances = [part.total_variance for part in backgrounds]
+            unit = target.total_variance / (float(np.dot(one.weights, variances)) or 1.0)
+            every = [replace(one, alpha=unit * value) for value in ALPHAS]
+        elif self.chosen and one.epsilon is not None:
+            unit = ridge_unit(one, sums)
+            every = [replace(one, epsilon=unit * value) for value in EPSILONS]
+        elif self.chosen:
+            many = self._n_against >= MANY_ROWS * sums.dimension and one.n_columns is None
+            every = [replace(one, shrinkage=value) for value in (SHRINKAGES if many else FEW_SHRINKAGES)]
         if self.columns_chosen:
             few = max(int(FEW_COLUMNS * sums.dimension), 1)
             every += [replace(part, n_columns=few) for part in every[:: max(len(every) - 1, 1)]]
         return every
-
-    def _representatives(self, one: Problem, sums: Sums) -> list[Problem]:
-        """Return the problem at representative values of its path."""
-        target, *backgrounds = sums.moments
-        if one.kind == "difference":
-            variances = [part.total_variance for part in backgrounds]
-            unit = target.total_variance / (float(np.dot(one.weights, variances)) or 1.0)
-            return [replace(one, alpha=unit * value) for value in ALPHAS]
-        if one.epsilon is not None:
-            unit = ridge_unit(one, sums)
-            return [replace(one, epsilon=unit * value) for value in EPSILONS]
-        many = self._n_against >= MANY_ROWS * sums.dimension and one.n_columns is None
-        return [replace(one, shrinkage=value) for value in (SHRINKAGES if many else FEW_SHRINKAGES)]
 
     @cached_property
     def _n_against(self) -> float:
