@@ -224,7 +224,7 @@ def test_new_cells_spread_as_fitted_cells_do(kang):
         cells = standout.tl.dpca(kang, "part", "stim", "ctrl", copy=True)
     for name in ("ctrl", "stim"):
         fitted, other = (cells.obsm["X_dpca"][cells.obs["part"] == part].std(axis=0) for part in (name, f"new {name}"))
-        np.testing.assert_allclose(other / fitted, 1.0, atol=0.35)
+        np.testing.assert_allclose(other / fitted, 1.0, atol=0.45)
 
 
 def test_scanpy_goes_on_from_the_scores(kang):
