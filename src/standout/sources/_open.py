@@ -20,8 +20,8 @@ Dataset: TypeAlias = Any
 xarray.DataArray, Dask array or frame, `standout.scan`, or an iterator of batches."""
 # Arrays of other types than float32 and float64 that would be larger are converted a block at a time.
 LARGE_BYTES = 2**30
-# The sum of weights must lie between these, so that squares of weights are finite.
-LEAST_WEIGHT, MOST_WEIGHT = 1e-100, 1e100
+# Weights with a sum that is not between these are divided by the largest: their products would be out of range.
+LEAST_WEIGHT, MOST_WEIGHT = 1e-9, 1e15
 
 
 def open_dataset(
@@ -277,10 +277,10 @@ def _as_weights(given: Any, n_rows: int | None, name: str, parameter: str) -> Fl
         raise InvalidTypeError(f"has no numbers: {error}", parameter=parameter, advice="Give one per row.") from None
     with np.errstate(over="ignore"):
         total = float(weights.sum())
-    if (weights < 0).any() or not LEAST_WEIGHT < total < MOST_WEIGHT:
-        problem = f"must be non-negative, finite and not all zero, with a sum in [{LEAST_WEIGHT:g}, {MOST_WEIGHT:g}]"
+    if (weights < 0).any() or not 0.0 < total < np.inf:
+        problem = "must be non-negative, finite and not all zero, with a finite sum"
         raise InvalidValueError(problem, parameter=parameter, advice="Give such weights, or None.")
-    return weights
+    return weights if LEAST_WEIGHT < total < MOST_WEIGHT else weights / weights.max()
 
 
 def _as_columns(given: Any, n_rows: int | None, name: str, parameter: str) -> dict[Any, npt.NDArray[Any]]:
