@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from linear_data import NEARLY_PCA, covariance, leading, shrunken
-from standout import ContrastivePCA, DiscriminativePCA
+from standout import ContrastivePCA, DiscriminativePCA, KernelDiscriminativePCA
 from standout.moments import FoldPattern
 from standout.selection import rule
 
@@ -252,6 +252,30 @@ def test_two_subjects_are_two_folds(data):
     X, Y, _ = data
     given = {"groups": np.arange(120) % 2, "background_groups": 2 + np.arange(90) % 3}
     assert DiscriminativePCA(1, shrinkage=0.1).fit(X, background=Y, **given).n_folds_ == 2
+
+
+@pytest.mark.filterwarnings("ignore:the means of target and background")
+@pytest.mark.parametrize("kind", [DiscriminativePCA, KernelDiscriminativePCA])
+def test_a_target_too_small_for_its_folds_is_told(kind, data):
+    """Without a subject, the target has one row or two: the direction of a second component is arbitrary."""
+    X, Y, _ = data
+    with pytest.warns(UserWarning, match="without a fold, the target does not vary along a component"):
+        kind(2).fit(X[:3], background=Y, groups=[0, 1, 0], background_groups=np.arange(90) % 2)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-90, 1e200])
+def test_the_size_of_all_weights_does_not_matter(size, data):
+    """Products of tiny weights and variances would be zero."""
+    X, Y, _ = data
+    weights = np.random.default_rng(0).uniform(0.5, 2.0, 120)
+    plain, tiny = (
+        DiscriminativePCA(1, shrinkage=0.1).fit(
+            unit * X, background=unit * Y, sample_weight=by * weights, background_sample_weight=by * weights[:90]
+        )
+        for unit, by in ((1.0, 1.0), (1e-117, size))
+    )
+    np.testing.assert_allclose(tiny.eigenvalues_, plain.eigenvalues_, rtol=1e-6)
+    np.testing.assert_allclose(tiny.ratio_, plain.ratio_, rtol=1e-6)
 
 
 @pytest.mark.filterwarnings("ignore:the means of target and background", NEARLY_PCA)

@@ -360,9 +360,9 @@ class BackgroundTransformer(FittedTransformer):
             several = "1 direction" if solution.n_absent == 1 else f"{solution.n_absent} directions"
             problem = f"the background does not vary along {several} of the target, where eigenvalues are infinite"
             _warn(problem, 'Use `shrinkage`="auto".')
-        elif held_out is not None and held_out.endless:
-            problem = "without a fold, the background does not vary along a component: its ratio is not reliable"
-            _warn(problem, 'Use `shrinkage`="auto".')
+        elif held_out is not None and held_out.flat:
+            advice = 'Use `shrinkage`="auto".' if held_out.flat == "the background" else "Give more rows of the target."
+            _warn(f"without a fold, {held_out.flat} does not vary along a component: its ratio is not reliable", advice)
         if held_out is not None and not np.all(np.isfinite(held_out.ratio)):
             _warn(f"held-out rows do not vary along a component beyond rounding: there is no ratio{self._why_no_ratio}")
         share = max(solution.shrinkage, default=0.0)

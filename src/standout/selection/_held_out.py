@@ -130,8 +130,8 @@ class HeldOut:
         The fold of each row, by its number.
     slopes : list of list of array of shape (n_covariates, d), or None
         Scores of the covariates of each dataset and fold.
-    endless : bool
-        Whether, without the rows of a fold, the background does not vary along a component.
+    flat : str
+        The dataset that, without the rows of a fold, does not vary along a component: its direction is arbitrary.
     """
 
     ratio: Float
@@ -146,7 +146,7 @@ class HeldOut:
     factors: Float
     folds: Folds | Places
     slopes: list[list[Float]] | None = None
-    endless: bool = False
+    flat: str = ""
 
     def scores(self, rows: Rows, numbers: Any, dataset: int, mean: Any, covariates: Float | None = None) -> Float:
         """Return the scores of fitted rows, by their numbers in a dataset, with components of the other folds."""
@@ -186,7 +186,7 @@ def judge(problem: Problem, data: Data, folds: Folds | Places, inner: Float, *, 
     # If columns are scaled, the coordinates of wide rows depend on the fold.
     moved = whole.lift is not None and problem.scale is not None
     few = problem.n_columns is not None and is_sparse_problem(problem, whole)
-    vectors, held, offsets, counts, slopes, without_variance = [], [], [], [], [], False
+    vectors, held, offsets, counts, slopes, flat = [], [], [], [], [], ""
     solved = (
         (fold, train, pair)
         for folds, trains in data.together(problem)
@@ -198,12 +198,14 @@ def judge(problem: Problem, data: Data, folds: Folds | Places, inner: Float, *, 
         found = train.lifted(found) if moved and not few else found
         within = whole.dropped(found) if few or moved else inside
         order, factors = aligned(target, inner, images, within)
-        endless = np.isinf(to_host(values))[order]
-        without_variance |= bool(endless.any())
+        values, theirs = to_host(values)[order], to_host(target.variance(take(within, order, axis=1)))
+        endless = np.isinf(values)
         if endless.any():
             # Without variance of the background in a fold, the unit of all rows is used.
-            own, theirs = (to_host(target.variance(part)) for part in (inner, take(within, order, axis=1)))
+            own, flat = to_host(target.variance(inner)), "the background"
             factors = factors * np.sqrt(np.where(endless & (theirs > 0.0), own / theirs, 1.0))
+        elif np.any(np.abs(values) < LEAST_BACKGROUND * theirs):
+            flat = flat or "the target"
         inside, found = (take(part, order, axis=1) * like(factors, part) for part in (inside, found))
         held.append(held_variances(problem, train, test, inside, data.subjects))
         vectors.append(found)
@@ -229,7 +231,7 @@ def judge(problem: Problem, data: Data, folds: Folds | Places, inner: Float, *, 
         factors=np.array([part.factors for part in held]).T,
         folds=folds,
         slopes=None if not slopes else [[part / unit for part in own] for own in zip(*slopes, strict=True)],
-        endless=without_variance,
+        flat=flat,
     )
 
 
