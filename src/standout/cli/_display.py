@@ -32,10 +32,9 @@ class Signals:
         If not 0, signals wait.
     """
 
-    def __init__(self) -> None:
-        self.came: int | None = None
-        self._at = 0.0
-        self.held = 0
+    came: int | None = None
+    held = 0
+    _at = 0.0
 
     @contextlib.contextmanager
     def as_interruptions(self) -> Iterator[None]:

@@ -173,7 +173,13 @@ def explore_files(options: dict[str, Any]) -> None:
 
     display = Display(quiet=options["quiet"])
     with display.working():
-        table = _demo() if options["demo"] else _opened(options, display)
+        if options["demo"]:
+            images = make_digits_over_photographs()
+            sources = demo_datasets(images).sources
+            names = [one.name for one in sources]
+            table = explorer.Table.stacked(sources, names, words={}, image_shape=images.image_shape)
+        else:
+            table = _opened(options, display)
         facts = make_estimator(options).get_params()
         display.stage("the first answer")
         method = FITTED_AS.get(options["method"], options["method"])
@@ -190,14 +196,6 @@ def explore_files(options: dict[str, Any]) -> None:
     if options["browser"]:
         page.open_browser()
     page.wait()
-
-
-def _demo() -> Any:
-    from standout.explorer import Table
-
-    images = make_digits_over_photographs()
-    sources = demo_datasets(images).sources
-    return Table.stacked(sources, [one.name for one in sources], words={}, image_shape=images.image_shape)
 
 
 def _opened(options: dict[str, Any], display: Display) -> Any:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import glob
 import json
+import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import click
 import numpy as np
 
 import standout
-from standout._messages import FileError, InvalidValueError, MissingFileError, collected_warnings, require_extra, shown
+from standout._messages import FileError, InvalidValueError, collected_warnings, require_extra, shown
 from standout._options import LINEAR, METHODS, options_for
 from standout.cli._data import reading_of
 from standout.cli._display import Display, phrased, printable
 from standout.cli._fit import begun, leading_columns, render, write_columns
 from standout.cli._folder import MARK, check_output_file, folder_as_a_whole
 from standout.cli._options import COMMAND_METHODS
+from standout.io._files import files_of
 from standout.private import PrivateMoments, from_ranges, release
 from standout.report._words import number, percent
 from standout.sources import open_dataset
@@ -70,15 +70,7 @@ def _bounds(options: dict[str, Any], columns: list[str]) -> tuple[list[str], dic
         if background.columns is None or set(background.columns) != set(columns):
             raise click.UsageError(f"{options['whiten_by']!r} has other columns. Choose them with --columns.")
         return list(background.columns), background.whitening()
-    ranges = read_ranges(options["ranges"])
-    # This refuses ranges that lack a column.
-    from_ranges(ranges, columns=columns)
-    names = [name for name in ranges if name in set(columns)]
-    return names, from_ranges(ranges, columns=names)
-
-
-def read_ranges(path: str) -> dict[str, tuple[float, float]]:
-    """Read a table with the columns column, low and high."""
+    path = options["ranges"]
     try:
         table: Any = standout.read_table(path, columns=["low", "high"], id_column="column")
         names = table.ids.tolist()
@@ -86,7 +78,11 @@ def read_ranges(path: str) -> dict[str, tuple[float, float]]:
             raise InvalidValueError("has a name twice")
     except InvalidValueError as error:
         raise FileError(f"{shown(path)} is not a table of ranges", advice=RANGES) from error
-    return {name: (float(low), float(high)) for name, (low, high) in zip(names, table.rows, strict=True)}
+    ranges = {name: (float(low), float(high)) for name, (low, high) in zip(names, table.rows, strict=True)}
+    # This refuses ranges that lack a column.
+    from_ranges(ranges, columns=columns)
+    names = [name for name in ranges if name in set(columns)]
+    return names, from_ranges(ranges, columns=names)
 
 
 # --- fit --------------------------------------------------------------------------------------------------------------
@@ -133,11 +129,9 @@ def fit_sums(options: dict[str, Any]) -> None:
 
 def _added(pattern: str) -> tuple[PrivateMoments, list[str]]:
     """Read the sums of one dataset, and add those of several places; return the names of the files, too."""
-    files = sorted(glob.glob(str(Path(pattern).expanduser()))) if glob.has_magic(pattern) else [pattern]
-    if not files:
-        raise MissingFileError(f"no file matches {shown(pattern)}", advice="Check the pattern.")
+    files = files_of(os.path.expanduser(pattern), "sums")
     first, *others = map(PrivateMoments.load, files)
-    return sum(others, start=first), [printable(Path(file).name) for file in files]
+    return sum(others, start=first), [printable(file.name) for file in files]
 
 
 def _found(

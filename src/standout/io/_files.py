@@ -88,7 +88,7 @@ def find_files(paths: Any, format: str | None) -> tuple[list[Path], str]:
         if not isinstance(path, str | os.PathLike) or not str(path):
             advice = "Give a path, a folder, a pattern such as 'target/*.parquet', or a list of them."
             raise InvalidTypeError(f"{short(repr(path))} is not the name of a file", advice=advice)
-        files += _files(os.path.expanduser(path), format)
+        files += files_of(os.path.expanduser(path), format)
     if not files:
         raise InvalidValueError("paths is an empty list", advice="Give at least one file, folder or pattern.")
     kinds = {format or _kind(file): file for file in files}
@@ -105,10 +105,10 @@ def find_files(paths: Any, format: str | None) -> tuple[list[Path], str]:
     return files, str(next(iter(kinds)))
 
 
-def _files(path: str, format: str | None) -> list[Path]:
+def files_of(path: str, format: str | None) -> list[Path]:
     """Return the files of one path; those of a pattern or a folder are sorted by name."""
     if has_magic(path) and not os.path.lexists(path):
-        found = [file for match in sorted(glob(path, recursive=True)) for file in _files(match, format)]
+        found = [file for match in sorted(glob(path, recursive=True)) for file in files_of(match, format)]
         if not found:
             advice = "Check the folder and the pattern: * stands for any part of a name, ** for any folders."
             raise MissingFileError(f"no file matches {shown(path)}", advice=advice)
