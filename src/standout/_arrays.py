@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from threading import Lock, local
 from typing import Any, TypeAlias, TypeVar
 
@@ -278,7 +278,8 @@ def in_order(function: Callable[[Item], Result], items: Iterable[Item]) -> Gener
     """
     n_workers = min(MOST_WORKERS, cpu_count())
     waiting: deque[Future[Result]] = deque()
-    with one_blas_thread(), ThreadPoolExecutor(n_workers, initializer=_join) as pool:
+    joins = partial(setattr, _thread, "is_one_of_several", True)
+    with one_blas_thread(), ThreadPoolExecutor(n_workers, initializer=joins) as pool:
         try:
             for item in items:
                 waiting.append(pool.submit(function, item))
@@ -331,7 +332,3 @@ def _set_threads(numbers: list[int]) -> None:
 
 _limit_lock = Lock()
 _limits: list[list[int]] = []
-
-
-def _join() -> None:
-    _thread.is_one_of_several = True

@@ -105,21 +105,14 @@ def to_host(array: Any) -> Any:
     return np.asarray(_compat().to_device(detached(array), host))
 
 
-def like(numbers: Any, reference: Array) -> Array:
-    """Return numbers of the host as float64 in the library and on the device of a reference.
+def like(numbers: Any, reference: Array, kind: Any = np.float64) -> Array:
+    """Return numbers of the host, as float64 or another type, in the library and on the device of a reference.
 
     Foreign numbers, and numbers for a NumPy reference, are returned as they are.
     """
     if not is_foreign(reference) or (is_foreign(numbers) and not isinstance(numbers, list | tuple)):
         return numbers
-    return namespace(reference).asarray(np.array(numbers, dtype=np.float64), device=device(reference))
-
-
-def indices_like(indices: Array, reference: Array) -> Array:
-    """Return indices of the host in the library and on the device of a reference; foreign ones as they are."""
-    if is_foreign(indices) or not is_foreign(reference):
-        return indices
-    return namespace(reference).asarray(np.array(indices, dtype=np.int64), device=device(reference))
+    return namespace(reference).asarray(np.array(numbers, dtype=kind), device=device(reference))
 
 
 def _as(reference: Array) -> dict[str, Any]:
@@ -161,7 +154,7 @@ def take(array: Any, chosen: Any, axis: int = 0) -> Any:
         return array[*before, chosen, ...]
     if "bool" in str(chosen.dtype):
         chosen = namespace(chosen).nonzero(chosen)[0]
-    return namespace(array).take(array, indices_like(chosen, array), axis=axis)
+    return namespace(array).take(array, like(chosen, array, np.int64), axis=axis)
 
 
 def largest_entries(matrix: Array) -> Array:

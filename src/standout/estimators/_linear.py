@@ -13,7 +13,7 @@ from standout._arrays import Array, Float, Rows, double, is_sparse, one_blas_thr
 from standout._graphs import laplacian
 from standout._messages import InvalidValueError
 from standout._options import documented
-from standout._xp import columns_as_rows, indices_like, namespace, to_host
+from standout._xp import columns_as_rows, like, namespace, to_host
 from standout.estimators._fit import LARGE, Fit, check_counts, fit_problem, unit_of
 from standout.estimators._incremental import IncrementalTransformer
 from standout.estimators._scores import keep_parameters
@@ -135,7 +135,7 @@ class LinearTransformer(IncrementalTransformer):
         if fit.solution.scale is not None:
             self.scale_ = fit.solution.scale
         if fit.solution.columns is not None:
-            self.columns_ = indices_like(fit.solution.columns, self.mean_)
+            self.columns_ = like(fit.solution.columns, self.mean_, np.int64)
             self.n_columns_ = len(fit.solution.columns)
             self.columns_path_ = fit.columns_path
         self._column_facts = (*data.column_facts(), [part.effective_count for part in moments])

@@ -340,7 +340,7 @@ def _random_pivots(
         residual = xp.clip(residual, 0.0, None) * like(free, rows)
         chosen.append(fresh)
         done += new
-    picked = _xp.concat(chosen) if chosen else _xp.indices_like(np.zeros(0, dtype=np.intp), rows)
+    picked = _xp.concat(chosen) if chosen else _xp.like(np.zeros(0, dtype=np.intp), rows, np.int64)
     left = float(xp.sum(residual)) / total if total > 0.0 else 0.0
     return picked, factor[:, :done], left
 

@@ -19,6 +19,7 @@ from standout._options import MISSING
 from standout.io._files import check_choice
 from standout.io._scan import Scan
 from standout.sources import Batch, Mapped, Source, open_dataset
+from standout.sources._open import as_backgrounds
 
 
 class Preparation(TransformerMixin, BaseEstimator):
@@ -59,8 +60,7 @@ class Preparation(TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None, *, background: Any = None) -> Preparation:
         """Learn the fill values from the target X and the backgrounds."""
-        several = background if isinstance(background, list | tuple) else [] if background is None else [background]
-        self._learn([open_dataset(data, "X", gaps=True) for data in (X, *several)])
+        self._learn([open_dataset(data, "X", gaps=True) for data in (X, *as_backgrounds(background))])
         return self
 
     def transform(self, X: Any) -> Any:

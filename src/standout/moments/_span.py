@@ -30,7 +30,6 @@ from standout._xp import (
     concat,
     diagonal,
     eigh,
-    indices_like,
     is_foreign,
     largest,
     like,
@@ -279,7 +278,7 @@ def pivoted_cholesky(matrix: Float, tol: float) -> tuple[Float, Array]:
     if is_foreign(matrix):
         # Pivots come one after the other, and a device would wait for each.
         factor, pivots = pivoted_cholesky(to_host(matrix), tol)
-        return like(factor, matrix), indices_like(pivots, matrix)
+        return like(factor, matrix), like(pivots, matrix, np.int64)
     matrix = np.ascontiguousarray(matrix)
     size = len(matrix)
     diagonal = np.diagonal(matrix).copy()

@@ -245,7 +245,9 @@ class WideData(Data):
         return means, [to_host(part) for part in self.variances()]
 
     def _spanned(self, scale: Float | None) -> _Spanned:
-        rows = self.rows if scale is None else [scaled_rows(part, scale) for part in self.rows]
+        rows = self.rows
+        if scale is not None:
+            rows = [part.multiply(1.0 / scale).tocsr() if is_sparse(part) else part / scale for part in rows]
         span = span_of(rows, self.weights)
         check_directions(1, span.coordinates[0].shape[1])
         return _Spanned(TallData(self._moments(span.coordinates), self.n_covariates), span, scale)
@@ -398,14 +400,3 @@ def column_means(rows: Rows, weights: Float | None = None) -> Float:
     if weights is not None:
         return np.asarray(weights / weights.sum() @ rows).ravel()
     return np.asarray(rows.mean(axis=0)).ravel() if is_sparse(rows) else namespace(rows).mean(rows, axis=0)
-
-
-def scaled_rows(rows: Rows, scale: Float) -> Rows:
-    """Return rows divided by the scale of each column."""
-    return (rows @ _diagonal(1.0 / scale)).tocsr() if is_sparse(rows) else rows / scale
-
-
-def _diagonal(numbers: Float) -> Any:
-    from scipy import sparse
-
-    return sparse.diags_array(numbers)
