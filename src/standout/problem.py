@@ -167,10 +167,8 @@ def solve_inside(sums: Sums, problem: Problem, *, solver: str = "auto", seed: in
     if sums.solver is not None:
         return sums.solver.solution(problem)
     posed = pose(sums, [problem])
-    scale, solution = (
-        posed.scale,
-        solve_pencil(pencil_of(posed, problem), problem.n_components, solver=solver, seed=seed),
-    )
+    solution = solve_pencil(pencil_of(posed, problem), problem.n_components, solver=solver, seed=seed)
+    scale = posed.scale
     if scale is not None:
         vectors, patterns = solution.vectors / scale[:, None], solution.patterns * scale[:, None]
         solution = replace(solution, vectors=vectors, patterns=patterns)

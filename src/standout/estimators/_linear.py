@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from standout._arrays import Array, Float, Rows, double, is_sparse, one_blas_thread
+from standout._arrays import Array, Rows, double, is_sparse, one_blas_thread
 from standout._graphs import laplacian
 from standout._messages import InvalidValueError
 from standout._options import documented
@@ -23,7 +23,6 @@ from standout.selection import (
     Data,
     Folds,
     MeanDifferences,
-    Path,
     Places,
     TallData,
     make_data,
@@ -43,12 +42,6 @@ class LinearTransformer(IncrementalTransformer):
     n_columns: Any
     smooth: Any
     solver: str
-    patterns_: Float
-    n_columns_: int
-    # Only with `scale` or `n_columns`.
-    scale_: Float
-    columns_: npt.NDArray[np.intp]
-    columns_path_: Path | None
 
     def _fit_sources(self, sources: list[Source]) -> None:
         width = int(sources[0].width or 0)
