@@ -64,80 +64,12 @@ class Fit:
     held_out: HeldOut | None
 
 
-def fit_problem(
-    problem: Problem,
-    data: Data,
-    folds: Folds | Places | None,
-    reason: str,
-    *,
-    every: bool = False,
-    by_means: bool = False,
-    auto: bool = False,
-    auto_columns: bool = False,
-    weight_rule: str | None = None,
-    solver: str = "auto",
-    seed: int = 0,
-) -> Fit:
-    """Make all choices, solve, and judge by held-out rows.
-
-    `every` means all possible components, `by_means` signs that depend on the means of the datasets.
-    """
-    if folds is not None and data.lacks_rows:
-        folds, reason = None, "a fold has no rows of one of the datasets"
-    if every:
-        # Without a ridge, folds of wide data have fewer components.
-        plain = problem.epsilon is None and problem.shrinkage == 0.0
-        parts = range(data.n_folds if folds is not None and plain else 0)
-        known = [data.sums(problem, fold) for fold in (None, *parts)]
-        most = min(count_directions([adjusted(part, problem.n_covariates) for part in one.moments]) for one in known)
-        problem = replace(problem, n_components=min(problem.n_components, max(most, 1)))
-    path = columns_path = None
-    sums = data.sums(problem)
-    if weight_rule is not None:
-        problem = choose_weights(weight_rule, sums, problem, solver=solver, seed=seed)
-    if auto:
-        if folds is None:
-            name = "alpha" if problem.kind == "difference" else "shrinkage" if problem.epsilon is None else "epsilon"
-            path = Path(name, np.zeros(0), np.zeros(0), np.zeros(0), 0, 0, reason)
-        else:
-            problem, path = choose(problem, data, seed=seed)
-        if path.reason:
-            problem = fallback(problem, sums)
-        elif weight_rule is not None:
-            problem = choose_weights(weight_rule, sums, problem, solver=solver, seed=seed)
-    if auto_columns and folds is not None:
-        problem, columns_path = choose_columns(problem, data, seed=seed)
-        sums = data.sums(problem)
-    mean = center_of(problem, sums)
-    moments = [adjusted(part, problem.n_covariates) for part in sums.moments]
-    if is_sparse_problem(problem, sums):
-        solution = solve(sums, problem, solver=solver, seed=seed)
-        inner = sums.dropped(solution.vectors)
-    else:
-        found = solve_inside(sums, problem, solver=solver, seed=seed)
-        solution = _signed(found, moments) if by_means else found
-        inner = solution.vectors
-        if sums.lift is not None or solution.scale is not None:
-            solution, signs = lifted(sums, found)
-            inner = found.vectors * signs
-    mean = mean if sums.lift is None else sums.point(mean)
-    held_out = None
-    if folds is not None and len(sums.moments) > 1:
-        held_out = judge(problem, data, folds, inner, seed=seed)
-        order = np.argsort(-held_out.ratio, kind="stable")
-        if np.all(np.isfinite(held_out.ratio)) and np.any(order != np.arange(len(order))):
-            # Components are sorted by their held-out ratio, which can differ from the order of the shrunken problem.
-            held_out, inner = held_out.taken(order), take(inner, order, axis=1)
-            solution = solution.taken(order)
-    return Fit(problem, solution, inner, sums, moments, mean, path, columns_path, held_out)
-
-
-def _signed(solution: Solution, moments: Sequence[Moments]) -> Solution:
-    """Return components along which the target's mean has the larger score, or a positive one without a background."""
+def _signed(solution: Solution, moments: Sequence[Moments]) -> tuple[Solution, Float]:
+    """Choose signs by which the target's mean has the larger score, or a positive one without a background."""
     step = moments[0].mean if len(moments) == 1 else moments[0].mean - moments[1].mean
     along = to_host(product(step[None, :], solution.vectors)[0, :])
     signs = like(np.where(along < 0.0, -1.0, 1.0), solution.vectors)
-    return replace(solution, vectors=solution.vectors * signs, patterns=solution.patterns * signs)
+    return replace(solution, vectors=solution.vectors * signs, patterns=solution.patterns * signs), signs
 
 
 def fallback(problem: Problem, sums: Sums) -> Problem:
@@ -168,6 +100,8 @@ class BackgroundTransformer(FittedTransformer):
 
     # Number of components that "auto" has found.
     _n_found: int = 1
+    # Whether components are directions in the columns of the data, and not in the feature space of a kernel.
+    _linear: ClassVar[bool] = True
     # A missing ratio is explained by the parameters.
     _why_no_ratio: ClassVar[str] = ""
 
@@ -223,7 +157,7 @@ class BackgroundTransformer(FittedTransformer):
             background_adjust=background_adjust,
             y=y,
             target_label=self.target_label,
-            finite=self.method not in ("dpca", "cpca") or self.robust is not None,
+            finite=not self._linear or self.robust is not None,
         )
         check_counts([source.n_rows for source in sources])
         self._keep_columns(X, sources[0].columns, sources[0].width)
@@ -299,8 +233,8 @@ class BackgroundTransformer(FittedTransformer):
                 self._n_found -= 1
         return None
 
-    def _posed(self, moments: Sequence[Moments], width: int, **fields: Any) -> tuple[Problem, bool, str | None]:
-        """Return the problem, whether its regularisation is to be chosen, and the rule that chooses weights, if any."""
+    def _posed(self, moments: Sequence[Moments], width: int, **fields: Any) -> tuple[Problem, str | None]:
+        """Return the problem, and the rule that chooses weights, if any."""
         n_backgrounds, name = len(moments) - 1, CHOSEN[self.method]
         given = getattr(self, name)
         value: Any = FIRST[name] if isinstance(given, str) else float(given or 0.0)
@@ -316,9 +250,64 @@ class BackgroundTransformer(FittedTransformer):
             rule = self.background_weights if n_backgrounds > 1 else None
         elif n_backgrounds and self.background_weights is not None:
             weights = check_weights("background_weights", self.background_weights, n_backgrounds, "backgrounds")
+        columns = fields.get("n_columns")
+        if columns is not None and not wanted <= columns <= width:
+            wrong = f"is not between the {wanted} components and the {width} columns"
+            raise InvalidValueError(wrong, parameter="n_columns", value=columns, advice="Use a number between them.")
         kind: Any = "difference" if name == "alpha" else "ratio"
         fields = {"kind": kind, "center": self.center, "weights": tuple(weights), name: value, **fields}
-        return Problem(int(wanted), **fields), n_backgrounds > 0 and isinstance(given, str) and given == "auto", rule
+        return Problem(int(wanted), **fields), rule
+
+    def _fit_problem(self, data: Data, folds: Folds | Places | None, reason: str, seed: int, **fields: Any) -> Fit:
+        """Pose the problem, make all choices, solve, and judge by held-out rows."""
+        name, solver = CHOSEN[self.method], getattr(self, "solver", "auto")
+        sums = data.sums(Problem())
+        problem, weight_rule = self._posed(sums.moments, sums.dimension, n_covariates=data.n_covariates, **fields)
+        if folds is not None and data.lacks_rows:
+            folds, reason = None, "a fold has no rows of one of the datasets"
+        # With the ridge of a kernel there are as many components as coordinates.
+        if self.n_components is None and problem.epsilon is None:
+            # Without shrinkage, folds of wide data have fewer components.
+            parts = range(data.n_folds if folds is not None and problem.shrinkage == 0.0 else 0)
+            known = [data.sums(problem, fold).moments for fold in (None, *parts)]
+            most = min(count_directions([adjusted(part, data.n_covariates) for part in one]) for one in known)
+            problem = replace(problem, n_components=min(problem.n_components, max(most, 1)))
+        path = columns_path = None
+        sums = data.sums(problem)
+        if weight_rule is not None:
+            problem = choose_weights(weight_rule, sums, problem, solver=solver, seed=seed)
+        if len(sums.moments) > 1 and str(getattr(self, name)) == "auto":
+            if folds is None:
+                path = Path(name, np.zeros(0), np.zeros(0), np.zeros(0), 0, 0, reason)
+            else:
+                problem, path = choose(problem, data, seed=seed)
+            if path.reason:
+                problem = fallback(problem, sums)
+            elif weight_rule is not None:
+                problem = choose_weights(weight_rule, sums, problem, solver=solver, seed=seed)
+        if folds is not None and isinstance(getattr(self, "n_columns", None), str):
+            problem, columns_path = choose_columns(problem, data, seed=seed)
+            sums = data.sums(problem)
+        mean = center_of(problem, sums)
+        mean = mean if sums.lift is None else sums.point(mean)
+        moments = [adjusted(part, problem.n_covariates) for part in sums.moments]
+        if is_sparse_problem(problem, sums):
+            solution = solve(sums, problem, solver=solver, seed=seed)
+            inner = sums.dropped(solution.vectors)
+        else:
+            found = solve_inside(sums, problem, solver=solver, seed=seed)
+            # The signs of a kernel's coordinates have no meaning.
+            solution, signs = lifted(sums, found) if self._linear else _signed(found, moments)
+            inner = found.vectors * signs
+        held_out = None
+        if folds is not None:
+            held_out = judge(problem, data, folds, inner, seed=seed)
+            order = np.argsort(-held_out.ratio, kind="stable")
+            if np.all(np.isfinite(held_out.ratio)) and np.any(order != np.arange(len(order))):
+                # The order of the held-out ratios can differ from that of the shrunken problem.
+                solution, held_out = solution.taken(order), held_out.taken(order)
+                inner = take(inner, order, axis=1)
+        return Fit(problem, solution, inner, sums, moments, mean, path, columns_path, held_out)
 
     # --- what was found ------------------------------------------------------------------------------------------
 
@@ -372,7 +361,7 @@ class BackgroundTransformer(FittedTransformer):
                 "of PCA"
             )
         # In the feature space of a kernel, a larger spread is a shift, too.
-        linear = self.method in ("dpca", "cpca") and fit.problem.center == "own"
+        linear = self._linear and fit.problem.center == "own"
         if linear and held_out is not None and np.any(held_out.shift > np.maximum(held_out.ratio, 1.0)):
             _warn(
                 f"the means of target and background are {np.sqrt(np.nanmax(held_out.shift)):.1f} standard deviations "

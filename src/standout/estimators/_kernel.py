@@ -13,7 +13,7 @@ from standout._arrays import Array, Float, Rows, one_blas_thread, product
 from standout._messages import warn_user
 from standout._options import documented
 from standout._xp import cholesky, columns_as_rows, diagonal, eigh, largest, namespace, take, to_host
-from standout.estimators._fit import BackgroundTransformer, Fit, fit_problem, unit_of
+from standout.estimators._fit import BackgroundTransformer, Fit, unit_of
 from standout.estimators._kernel_rows import KernelRows
 from standout.estimators._scores import keep_parameters
 from standout.features import Coordinates, Kernel, LandmarkMap, SumKernel, fit_coordinates, resolve_kernel
@@ -48,6 +48,7 @@ class KernelTransformer(BackgroundTransformer):
     rank: int | None
     tol: float | None
 
+    _linear = False
     _why_no_ratio = (
         ". If all datasets vary, the kernel is too narrow for them: choose a smaller `gamma`, such as the default that "
         "follows the distances between rows"
@@ -92,16 +93,11 @@ class KernelTransformer(BackgroundTransformer):
                 root = _total_root([adjusted(part, data.n_covariates) for part in data.totals])
                 check_directions(1, int(root.shape[1]))
                 data = data.mapped(root)
-        sums = data.sums(Problem())
-        if all(part.total_variance <= ROUNDED_VARIANCE * float(part.mean @ part.mean) for part in sums.moments):
+        moments = data.sums(Problem()).moments
+        if all(part.total_variance <= ROUNDED_VARIANCE * float(part.mean @ part.mean) for part in moments):
             check_directions(1, 0)
-        problem, auto, rule = self._posed(sums.moments, data.n_columns, n_covariates=data.n_covariates)
-        # With a ridge there are as many components as coordinates.
-        every = self.n_components is None and self.method == "kcpca"
-        # The signs of coordinates have no meaning.
-        given: dict[str, Any] = {"every": every, "by_means": True, "auto": auto, "weight_rule": rule, "seed": seed}
         with one_blas_thread(data.n_columns**3):
-            return fit_problem(problem, data, folds, reason, **given), root
+            return self._fit_problem(data, folds, reason, seed), root
 
     def _resolved(self, sources: Sequence[Source], seed: int) -> Kernel:
         """Return the kernel with all its parameters; weights of several kernels may be learned."""

@@ -14,7 +14,7 @@ from standout._graphs import laplacian
 from standout._messages import InvalidValueError
 from standout._options import documented
 from standout._xp import columns_as_rows, like, namespace, to_host
-from standout.estimators._fit import LARGE, Fit, check_counts, fit_problem, unit_of
+from standout.estimators._fit import LARGE, Fit, check_counts, unit_of
 from standout.estimators._incremental import IncrementalTransformer
 from standout.estimators._scores import keep_parameters
 from standout.moments import project
@@ -78,34 +78,16 @@ class LinearTransformer(IncrementalTransformer):
         self._n_subjects = [float(len(np.unique(one.subjects))) for one in sources] if known else None  # type: ignore[arg-type]
 
     def _fit_data(self, data: Data, folds: Folds | Places | None, reason: str) -> Fit:
-        sums = data.sums(Problem())
-        moments, width = sums.moments, sums.dimension
+        moments = data.sums(Problem()).moments
         check_counts([part.count for part in moments])
-        columns = self.n_columns if isinstance(self.n_columns, int | np.integer) else None
-        problem, auto, rule = self._posed(
-            moments,
-            width,
-            scale=self.scale,
-            n_columns=None if columns is None else int(columns),
-            smooth=None if self.smooth is None else laplacian(self.smooth, width),
-            n_covariates=data.n_covariates,
-        )
-        if columns is not None and not problem.n_components <= columns <= width:
-            wrong = f"is not between the {problem.n_components} components and the {width} columns"
-            raise InvalidValueError(wrong, parameter="n_columns", value=columns, advice="Use a number between them.")
+        fields: dict[str, Any] = {"scale": self.scale}
+        if self.smooth is not None:
+            fields["smooth"] = laplacian(self.smooth, data.n_columns)
+        if isinstance(self.n_columns, int | np.integer):
+            fields["n_columns"] = int(self.n_columns)
+        seed = 0 if self.random_state is None else self._seed()
         with one_blas_thread(moments[0].mean.shape[0] ** 3):
-            return fit_problem(
-                problem,
-                data,
-                folds,
-                reason,
-                every=self.n_components is None,
-                auto=auto,
-                auto_columns=len(moments) > 1 and isinstance(self.n_columns, str),
-                weight_rule=rule,
-                solver=self.solver,
-                seed=0 if self.random_state is None else self._seed(),
-            )
+            return self._fit_problem(data, folds, reason, seed, **fields)
 
     def _keep_linear(self, fit: Fit, data: Data) -> None:
         """Set the fitted attributes, with components in units of the background's standard deviation."""
