@@ -48,7 +48,7 @@ TEXTS = {
     "a large whole number": (f"a,b\n1,{2**53 + 1}\n", {}, "9007199254740993 is beyond"),
     "no column left": ("a,b\n1,2\n", {"exclude": ["a", "b"]}, "no column is left"),
     "an unknown column": ("weight,b\n1,2\n", {"columns": "wieght"}, "columns='wieght' .* Is 'weight' meant"),
-    "an unknown label": ("weight,b\n1,2\n", {"label": "c"}, "label='c' is not a column of .* columns 'weight', 'b'"),
+    "an unknown label": ("weight,b\n1,2\n", {"label": "c"}, "label='c' is not a column of .* names 'weight', 'b'"),
     "a delimiter that is the decimal sign": ("a,b\n1,2\n", {"decimal": ","}, "both the delimiter and the decimal sign"),
     "an unknown treatment": ("a,b\n1,2\n", {"missing": "guess"}, "missing='guess' is unknown"),
     "an unknown format": ("a,b\n1,2\n", {"format": "xls"}, "format='xls' is unknown"),

@@ -13,6 +13,7 @@ from standout._messages import InvalidTypeError, InvalidValueError, listed, requ
 from standout._options import LINEAR
 from standout.estimators import ESTIMATORS
 from standout.sources import Source, open_dataset
+from standout.sources._form import known as known
 from standout.sources._form import word
 
 Mask = npt.NDArray[np.bool_]
@@ -240,15 +241,6 @@ def check_genes(genes: Any, name: str = "adata") -> None:
     if repeated:
         problem = f"{name} has several columns of {listed('gene', repeated)}"
         raise InvalidValueError(problem, advice="Use adata.var_names_make_unique(), or sum up such genes.")
-
-
-def known(name: Any, parameter: str, names: Any, what: str) -> Any:
-    """Refuse an unknown name, and list the known ones."""
-    if name not in names:
-        there = listed("name", list(names)) if len(list(names)) else "nothing"
-        problem = f"is not {what}, which has {there}"
-        raise InvalidValueError(problem, parameter=parameter, value=name, advice="Choose one of these.")
-    return name
 
 
 def scores_of(adata: Any, key: str, components: Sequence[int]) -> tuple[Float, Mask, Mask]:

@@ -16,10 +16,10 @@ import numpy as np
 from scipy import sparse
 
 from standout._arrays import dense, is_sparse
-from standout._messages import InvalidValueError, choices, listed, require_extra, shown
+from standout._messages import listed, require_extra, shown
 from standout.io._files import Part, Reader, as_words, attempt, attempted, unusable
 from standout.sources import Words
-from standout.sources._form import arrow_kind, as_rows
+from standout.sources._form import arrow_kind, as_rows, known
 
 # Columns of Parquet files are read in pieces of this size. Buffering ahead would hold a whole row group.
 BUFFER_BYTES = 2**16
@@ -182,17 +182,13 @@ class MatrixReader(Reader):
             unusable(self.path, problem, "Write the file again, or choose another column.")
         return as_words(vectors[name])
 
-    def choose(self, candidates: Sequence[str], known: Sequence[str]) -> str:
+    def choose(self, candidates: Sequence[str], names: Sequence[str]) -> str:
         """Choose an array of a file: the named one, or the only matrix."""
         if self.variable is not None:
-            if self.variable in known:
-                return self.variable
-            problem = f"is not in {shown(self.path)}, which has {listed('array', known)}"
-            advice = f"Choose among {choices(candidates)}." if candidates else "Choose another file."
-            raise InvalidValueError(problem, parameter="variable", value=self.variable, advice=advice)
+            return str(known(self.variable, "variable", names, f"in {shown(self.path)}"))
         if len(candidates) != 1:
             there = listed("array", candidates) if candidates else "none"
-            problem = f"it should hold one two-dimensional array of numbers, but it holds {there} (of {len(known)})"
+            problem = f"it should hold one two-dimensional array of numbers, but it holds {there} (of {len(names)})"
             unusable(self.path, problem, "Name the one that is meant with `variable`.")
         return candidates[0]
 

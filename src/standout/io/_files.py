@@ -28,7 +28,7 @@ from standout._messages import (
 )
 from standout._options import EXTENSIONS, FORMATS
 from standout.sources import Words, matched
-from standout.sources._form import as_rows, reject_unknown, word
+from standout.sources._form import as_rows, known, word
 
 # Files in the folder of a Zarr store.
 _ZARR_MARKS = ("zarr.json", ".zarray", ".zgroup")
@@ -220,9 +220,8 @@ def as_words(values: Any) -> Words:
 
 def check_column(name: Any, parameter: str, reader: Reader) -> None:
     """Check that a column named by the user is there, once."""
-    known = [*reader.beside, *reader.names, *([""] if reader.index == "" else [])]
-    if name not in known:
-        reject_unknown(name, known, shown(reader.path), parameter)
+    names = [*reader.beside, *reader.names, *([""] if reader.index == "" else [])]
+    known(name, parameter, names, f"a column of {shown(reader.path)}")
     if name not in reader.beside:
         _check_unique({name}, reader)
 

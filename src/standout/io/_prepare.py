@@ -130,9 +130,9 @@ class Preparation(TransformerMixin, BaseEstimator):
         self.__dict__.pop("feature_names_in_", None)
         if target.columns is not None:
             self.feature_names_in_ = np.asarray(target.columns, dtype=object)
-        if self.missing == "zero":
+        if self.missing not in ("error", "drop-rows"):
             self.fill_ = np.zeros(target.width)
-        elif self.missing in ("mean", "median"):
+        if self.missing in ("mean", "median"):
             once = [data.name for data in datasets if not data.again]
             if once:
                 problem = f"{once[0]} is an iterator of batches, but fill values are learned before the fit"
@@ -213,14 +213,10 @@ def prepare(
 
 
 def _totals(change: Callable[[Rows], Rows], batch: Batch) -> Float:
-    """Return the number and the sum of the values of each column, after a step that does not fill in yet."""
+    """Return the number and the sum of the values of each column, after a step that fills in zeros."""
     total = np.zeros((2, batch.rows.shape[1]))
-    for block in map(change, row_blocks(batch.rows)):
-        if is_sparse(block):
-            values = (~np.isnan(block.data), np.nan_to_num(block.data))
-            total += [np.bincount(block.indices, part, block.shape[1]) for part in values]
-            # Values that are not stored are zero.
-            total[0] += block.shape[0] - np.bincount(block.indices, minlength=block.shape[1])
-        else:
-            total += [np.count_nonzero(~np.isnan(block), axis=0), np.nansum(block, axis=0, dtype=np.float64)]
+    for block in row_blocks(batch.rows):
+        # Only NaN differs from itself.
+        n_missing = (block != block).sum(axis=0)
+        total += [block.shape[0] - n_missing, change(block).sum(axis=0, dtype=np.float64)]
     return total

@@ -5,8 +5,9 @@ Every other module trusts this form. Whole numbers that a double would round are
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from difflib import get_close_matches
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -100,12 +101,14 @@ def column_names(keys: Keys, name: str) -> tuple[str, ...] | None:
     return tuple(keys) if keys and kinds == {True} else None
 
 
-def reject_unknown(column: Any, known: list[Any], where: str, parameter: str) -> NoReturn:
-    """Raise the error for an unknown column, and suggest a similar name."""
-    close = get_close_matches(str(column), map(str, known), n=1)
-    advice = f"Is {short(close[0])!r} meant?" if close else "Choose among these."
-    problem = f"is not a column of {where}, which has {listed('column', known) if known else 'no named columns'}"
-    raise InvalidValueError(problem, parameter=parameter, value=column, advice=advice)
+def known(name: Any, parameter: str, names: Collection[Any], what: str) -> Any:
+    """Refuse an unknown name; list the known ones, and suggest a similar one."""
+    if name not in names:
+        close = get_close_matches(str(name), map(str, names), n=1)
+        advice = f"Is {short(close[0])!r} meant?" if close else "Choose one of these."
+        problem = f"is not {what}, which has {listed('name', names) if len(names) else 'no names'}"
+        raise InvalidValueError(problem, parameter=parameter, value=name, advice=advice)
+    return name
 
 
 def is_dispatched(data: Any) -> bool:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from standout._arrays import Float, is_sparse
 from standout._messages import InvalidTypeError, InvalidValueError, dataset_names, listed, warn_user
 from standout.sources._base import Chosen, InMemory, Mapped, Source, Stream, check_place, matched
-from standout.sources._form import as_rows, as_words, is_missing, keys_of, on_host, parsed, per_row, reject_unknown
+from standout.sources._form import as_rows, as_words, is_missing, keys_of, known, on_host, parsed, per_row
 from standout.sources._functions import DaskBlocks, is_dask
 
 Dataset: TypeAlias = Any
@@ -246,8 +246,7 @@ def _split(data: Any, name: str, columns: dict[str, str]) -> tuple[Any, dict[str
     is_source = isinstance(data, Source)
     keys = (getattr(data, "known_columns", None) or data.keys if is_source else keys_of(data)) or []
     for column, parameter in columns.items():
-        if column not in keys:
-            reject_unknown(column, keys, name, parameter)
+        known(column, parameter, keys, f"a column of {name}")
     if is_source:
         return data.without(list(columns)), data.words(list(columns))
     words = {column: frame_column(data, column) for column in columns}
