@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from standout._arrays import Float
 from standout._xp import concat
@@ -16,11 +17,13 @@ from standout.selection._held_out import held_variances
 KEPT = 0.7
 # Shrinkage, from the paper's formula to nearly PCA: equal steps of the logarithm of the ridge r, s = r / (1 + r).
 _RIDGES = np.geomspace(1e-2, 32.0, 13)
-SHRINKAGES = np.concatenate([[0.0], _RIDGES / (1.0 + _RIDGES)])
-# α in units of the ratio of the total variances, from large values to 0.
-ALPHAS = np.concatenate([np.geomspace(50.0, 0.02, 16), [0.0]])
-# ε in units of the backgrounds' mean variance.
-EPSILONS = np.geomspace(1e-6, 1e2, 14)
+PATHS = {
+    "shrinkage": np.concatenate([[0.0], _RIDGES / (1.0 + _RIDGES)]),
+    # In units of the ratio of the total variances, from large values to 0.
+    "alpha": np.concatenate([np.geomspace(50.0, 0.02, 16), [0.0]]),
+    # In units of the backgrounds' mean variance.
+    "epsilon": np.geomspace(1e-6, 1e2, 14),
+}
 # Numbers of columns that are compared.
 N_COUNTS = 15
 
@@ -95,28 +98,30 @@ def rule(log_ratios: Float) -> tuple[int, int]:
     """
     usable = np.where(np.isfinite(log_ratios), log_ratios, -np.inf)
     best = int(np.argmax(usable))
-    last = best
-    if usable[best] > 0.0:
-        while last + 1 < len(usable) and usable[last + 1] >= KEPT * usable[best]:
-            last += 1
-    return best, (best + last) // 2
+    n_good = _run(usable[best + 1 :] >= KEPT * usable[best]) if usable[best] > 0.0 else 0
+    return best, best + n_good // 2
 
 
-def grid(problem: Problem, sums: Sums) -> tuple[str, list[Problem]]:
+def _run(good: npt.NDArray[np.bool_]) -> int:
+    """Return the number of true values before the first false one."""
+    return int(np.argmin(np.append(good, False)))
+
+
+def grid(problem: Problem, sums: Sums, paths: dict[str, Float] = PATHS) -> tuple[str, list[Problem]]:
     """Return the name of the parameter that is chosen, and the problem at each of its values."""
     target, *backgrounds = sums.moments
+    name, unit = "shrinkage" if problem.epsilon is None else "epsilon", 1.0
     if problem.kind == "difference":
         spread = sum(weight * part.total_variance for weight, part in zip(problem.weights, backgrounds, strict=True))
-        unit = target.total_variance / spread if spread > 0.0 else 1.0
-        return "alpha", [replace(problem, alpha=float(value)) for value in unit * ALPHAS]
-    if problem.epsilon is not None:
-        return "epsilon", [replace(problem, epsilon=float(value)) for value in ridge_unit(problem, sums) * EPSILONS]
-    values = SHRINKAGES
+        name, unit = "alpha", target.total_variance / (spread or 1.0)
+    elif problem.epsilon is not None:
+        unit = ridge_unit(problem, sums)
+    values = unit * paths[name]
     degrees = sum(part.count - 1 for part, weight in zip(backgrounds, problem.weights, strict=True) if weight > 0.0)
-    if 0.8 * degrees <= sums.dimension:
+    if name == "shrinkage" and 0.8 * degrees <= sums.dimension:
         # Without shrinkage a background with fewer rows than columns lacks directions.
-        values = values[1:]
-    return "shrinkage", [replace(problem, shrinkage=float(value)) for value in values]
+        values = values[values > 0.0]
+    return name, [replace(problem, **{name: float(value)}) for value in values]  # type: ignore[arg-type]
 
 
 def ridge_unit(problem: Problem, sums: Sums) -> float:
@@ -181,7 +186,5 @@ def choose_columns(problem: Problem, data: Data, *, seed: int = 0) -> tuple[Prob
     if path.reason:
         return replace(problem, n_columns=None), path
     within = path.log_ratios + path.errors >= path.log_ratios[path.best]
-    chosen = path.best
-    while chosen + 1 < len(counts) and within[chosen + 1]:
-        chosen += 1
+    chosen = path.best + _run(within[path.best + 1 :])
     return replace(problem, n_columns=int(counts[chosen])), replace(path, chosen=chosen)

@@ -147,15 +147,10 @@ class TallData(Data):
 
     def mapped(self, root: Float) -> TallData:
         """Return the moments of the columns multiplied by a matrix; covariates stay as they are."""
-        if self.n_covariates:
-            size, q = root.shape[0], self.n_covariates
-            beside = like(np.eye(q), root)
-            root = concat(
-                [
-                    concat([root, zeros((size, q), root)], axis=1),
-                    concat([zeros((q, root.shape[1]), root), beside], axis=1),
-                ]
-            )
+        size, q = root.shape[0], self.n_covariates
+        if q:
+            root = concat([root, zeros((q, root.shape[1]), root)])
+            root = concat([root, like(np.eye(size + q, q, -size), root)], axis=1)
         parts = [[None if part is None else part.mapped(root) for part in own] for own in self.parts]
         return TallData(parts, self.n_covariates, self.subjects)
 
@@ -284,43 +279,31 @@ def make_data(
 ) -> Data:
     """Gather the sums of all datasets by fold, in one pass over each."""
     covariates = sources[0].covariates
-    q = 0 if covariates is None else covariates.shape[1]
+    q, subjects = 0 if covariates is None else covariates.shape[1], sources[0].subjects is not None
     if wide:
         loaded = [part.loaded() for part in sources]
         for part in loaded:
             as_rows(part.rows, part.name, keys=part.keys)
         counts = [part.n_rows or 0 for part in loaded]
-        return WideData(
-            [part.rows for part in loaded],
-            numbers_of(folds, counts),
-            n_folds_of(folds),
-            [part.weights for part in loaded],
-            [part.covariates for part in loaded],
-            norms,
-            sources[0].subjects is not None,
-        )
+        pattern = FoldPattern(1) if folds is None else folds
+        n_folds = n_folds_of(pattern)
+        if isinstance(pattern, FoldPattern):
+            pattern = [pattern.of(np.arange(count)) for count in counts]
+        rows, weights, beside = zip(*((part.rows, part.weights, part.covariates) for part in loaded), strict=True)
+        return WideData(rows, pattern, n_folds, weights, beside, norms, subjects)
     if folds is None:
         return TallData([[gather(part, kind=kind, norms=norms, name=part.name)] for part in sources], q)  # type: ignore[arg-type]
     keys = [folds] * len(sources) if isinstance(folds, FoldPattern) else folds
-    n_folds = None if isinstance(folds, FoldPattern) else n_folds_of(folds)
     parts = [
-        gather_keyed(part, own, n_folds, norms=norms, kind=kind, name=part.name)  # type: ignore[arg-type]
+        gather_keyed(part, own, n_folds_of(folds), norms=norms, kind=kind, name=part.name)  # type: ignore[arg-type]
         for part, own in zip(sources, keys, strict=True)
     ]
-    return TallData(parts, q, sources[0].subjects is not None)
+    return TallData(parts, q, subjects)
 
 
-def n_folds_of(folds: Folds | None) -> int:
+def n_folds_of(folds: Folds) -> int:
     """Return the number of folds."""
-    if folds is None:
-        return 1
-    return folds.n_folds if isinstance(folds, FoldPattern) else 1 + max(int(own.max(initial=0)) for own in folds)
-
-
-def numbers_of(folds: Folds | None, counts: Sequence[int]) -> list[Numbers]:
-    if folds is None:
-        return [np.zeros(count, dtype=np.intp) for count in counts]
-    return [folds.of(np.arange(count)) for count in counts] if isinstance(folds, FoldPattern) else list(folds)
+    return folds.n_folds if isinstance(folds, FoldPattern) else 1 + max(int(own.max()) for own in folds)
 
 
 def plan_folds(sources: Sequence[Source], cv: int | None, size: int) -> tuple[Folds | None, str]:
@@ -370,8 +353,7 @@ def _subject_folds(codes: Sequence[Numbers], cv: int) -> tuple[Folds | None, str
 def column_variances(rows: Rows, weights: Float | None = None) -> Float:
     """Return the variance of each column."""
     if is_sparse(rows):
-        thin = RowMoments(rows, weights)
-        return thin.variances
+        return RowMoments(rows, weights).variances
     xp = namespace(rows)
     if weights is None:
         return xp.var(double(rows), axis=0) if is_foreign(rows) else np.var(rows, axis=0, dtype=np.float64)

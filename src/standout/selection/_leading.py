@@ -15,15 +15,19 @@ from standout._xp import cholesky, column_norms, is_foreign, largest_eigenvalue,
 from standout.moments import ScatterMoments, WeightSums
 from standout.pencil import Pencil
 from standout.problem import Problem, Sums, pencil_of, pose, solve
-from standout.selection._choose import ridge_unit
+from standout.selection._choose import grid
 from standout.selection._resample import Deck
 from standout.selection._units import Numbers
 
 # Representative values of each path. α and ε are in the units of the path.
-SHRINKAGES, ALPHAS, EPSILONS = (1e-9, 0.01, 0.1, 0.7), (1.0, 4.0, 15.0, 60.0), (1e-4, 1e-2, 0.3, 10.0)
+REPRESENTATIVES = {
+    "shrinkage": np.array([1e-9, 0.01, 0.1, 0.7]),
+    "alpha": np.array([1.0, 4.0, 15.0, 60.0]),
+    "epsilon": np.array([1e-4, 1e-2, 0.3, 10.0]),
+}
 # With fewer background rows per column than this, two values have nearly the power of three. Two are also used with
 # `n_columns`, which needs several solutions for each value.
-MANY_ROWS, FEW_SHRINKAGES = 2, (0.03, 0.5)
+MANY_ROWS, FEW_SHRINKAGES = 2, np.array([0.03, 0.5])
 # Columns of the statistic if the data chose their number.
 FEW_COLUMNS = 0.1
 # Larger logarithms of ratios are treated as infinite.
@@ -63,30 +67,23 @@ class Statistic:
     def problems(self, sums: Sums) -> list[Problem]:
         """Return the problems whose leading values are compared."""
         one = replace(self.problem, n_components=1, n_columns=None if self.columns_chosen else self.problem.n_columns)
-        every = [one]
-        if self.chosen and one.kind == "difference":
-            target, *backgrounds = sums.moments
-            variances = [part.total_variance for part in backgrounds]
-            unit = target.total_variance / (float(np.dot(one.weights, variances)) or 1.0)
-            every = [replace(one, alpha=unit * value) for value in ALPHAS]
-        elif self.chosen and one.epsilon is not None:
-            unit = ridge_unit(one, sums)
-            every = [replace(one, epsilon=unit * value) for value in EPSILONS]
-        elif self.chosen:
-            many = self._n_against >= MANY_ROWS * sums.dimension and one.n_columns is None
-            every = [replace(one, shrinkage=value) for value in (SHRINKAGES if many else FEW_SHRINKAGES)]
+        every = grid(one, sums, self._paths(one, sums))[1] if self.chosen else [one]
         if self.columns_chosen:
             few = max(int(FEW_COLUMNS * sums.dimension), 1)
             every += [replace(part, n_columns=few) for part in every[:: max(len(every) - 1, 1)]]
         return every
+
+    def _paths(self, one: Problem, sums: Sums) -> dict[str, Float]:
+        """Return the representative values of each parameter: fewer of shrinkage if these have nearly the power."""
+        many = one.n_columns is None and self._n_against >= MANY_ROWS * sums.dimension
+        return REPRESENTATIVES if many else REPRESENTATIVES | {"shrinkage": FEW_SHRINKAGES}
 
     @cached_property
     def _n_against(self) -> float:
         """Number of rows of the backgrounds, whatever the weights that go with the rows of a deal."""
         hands = self.deck.hands(np.arange(len(self.deck.plan.homes)))[1:]
         chosen = [self.deck.chosen(*hand) for one, hand in zip(self.problem.weights, hands, strict=True) if one > 0.0]
-        stored = self.deck.scatters is not None
-        return float(sum(own.sum() if stored and own is not None else len(numbers) for numbers, own in chosen))
+        return float(sum(len(numbers) if self.deck.scatters is None else own.sum() for numbers, own in chosen))
 
     def values(self, at: Numbers) -> Float:
         """Return the statistic of a deal, its mean over thinnings, at each value of a path."""
