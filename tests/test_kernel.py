@@ -194,6 +194,14 @@ def test_equal_rows_have_no_spread_of_rounding_in_robust_coordinates():
     assert model.ratio_[0] > 0.1
 
 
+@pytest.mark.parametrize("unit", [1e-60, 1e50])
+def test_a_linear_kernel_of_any_unit_has_the_same_ratio(unit, rng):
+    """The matrix has units to the second power, and its products to the fourth or more."""
+    X, Y = rng.normal(size=(10, 6)) * np.arange(1, 7), rng.normal(size=(10, 6))
+    plain, other = (KernelDiscriminativePCA(1, kernel="linear").fit(by * X, background=by * Y) for by in (1.0, unit))
+    np.testing.assert_allclose(other.ratio_, plain.ratio_, rtol=1e-4)
+
+
 def test_a_background_without_variance_has_no_ratio_for_any_kernel(rng):
     X, Y = rng.normal(size=(40, 3)), np.ones((20, 3))
     for kernel in ("linear", "rbf", "inhomogeneous_polynomial"):

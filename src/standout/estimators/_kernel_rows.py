@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy import linalg
 
 from standout._arrays import Float, product, self_product
-from standout._xp import add_to_diagonal, cholesky, leading_eigenvectors, solve_triangular
+from standout._xp import add_to_diagonal, cholesky, column_norms, leading_eigenvectors, solve_triangular
 from standout.features import centred_columns
 from standout.moments import RowMoments
 from standout.pencil import Solution, finish
@@ -101,7 +101,8 @@ class _Dual:
             return solve_inside(Sums.of([part.mapped(everything) for part in self.sums.moments]), problem)
         values, vectors = schur.leading(count)
         pencil = pencil_of(pose(Sums.of(self.sums.moments), [problem]), problem)
-        return finish(pencil, values / (m * pencil.b.ridge), self._lifted(schur.duals(vectors)), "dense")
+        found = self._lifted(schur.duals(vectors))
+        return finish(pencil, values / (m * pencil.b.ridge), found / column_norms(found), "dense")
 
     @cached_property
     def _counts(self) -> list[int]:
@@ -155,7 +156,7 @@ class _Schur:
         """Return eigenvalues and vectors in a block Krylov space, in descending order, and the residuals."""
         blocks = [np.linalg.qr(block)[0]]
         while len(blocks) <= DEPTH:
-            blocks.append(self.applied(blocks[-1]))
+            blocks.append(np.linalg.qr(self.applied(blocks[-1]))[0])
         basis = np.linalg.qr(np.concatenate(blocks, axis=1))[0]
         images = self.applied(basis)
         values, turn = np.linalg.eigh(product(basis.T, images))
