@@ -247,11 +247,24 @@ def _available() -> float:
 def _split(made: Datasets, options: dict[str, Any]) -> None:
     """Split the rows of one file by the conditions that a column has."""
     column, (whole,), (words,) = options["condition_column"], made.sources, made.words
-    present = words[column]
-    target, backgrounds = _chosen_conditions(options, sorted(set(present.tolist())))
+    target, backgrounds, known = list(options["target"]), list(options["background_condition"]), set(words[column])
+    named = [*target, *backgrounds]
+    for name in named:
+        option, values = "--target" if name in target else "--background-condition", listed("value", sorted(known))
+        unknown, again = name not in known, named.count(name) > 1
+        refuse(
+            (unknown, f"{option} {name} is not a value of --condition-column. Choose {values}."),
+            (again, f"{option} {name} is named more than once. Name each condition once."),
+        )
+    others = backgrounds or sorted(known - set(target))
+    unnamed, alone = not backgrounds and "" in known, not others and options.get("method") not in FITTED_AS
+    refuse(
+        (unnamed, "some rows have no value of --condition-column. Name backgrounds by --background-condition."),
+        (alone, "every value of --condition-column is the target, and none is left as a background."),
+    )
     made.sources, made.words = [], []
-    for names in [target, *([name] for name in backgrounds)]:
-        mask, name = np.isin(present, names), " + ".join(names)
+    for names in [target, *([name] for name in others)]:
+        mask, name = np.isin(words[column], names), " + ".join(names)
         refuse((mask.sum() < 2, f"{name!r} has {mask.sum()} row(s), but at least 2 are needed."))
         part = Chosen(whole, mask, name)
         made.sources.append(part if whole.rows is None else part.loaded())
@@ -259,26 +272,6 @@ def _split(made: Datasets, options: dict[str, Any]) -> None:
     if len(target) > 1 and made.label_name is None:
         # If the target has several conditions, they are the default colours.
         made.sources[0].labels, made.label_name = made.words[0][column], column
-
-
-def _chosen_conditions(options: dict[str, Any], present: list[str]) -> tuple[list[str], list[str]]:
-    """Check that the conditions of target and backgrounds exist."""
-    target, backgrounds, column = list(options["target"]), list(options["background_condition"]), "--condition-column"
-    named = [*target, *backgrounds]
-    for name in named:
-        option = "--target" if name in target else "--background-condition"
-        unknown, again = name not in present, named.count(name) > 1
-        refuse(
-            (unknown, f"{option} {name} is not a value of {column}. Choose {listed('value', present)}."),
-            (again, f"{option} {name} is named more than once. Name each condition once."),
-        )
-    others = backgrounds or [name for name in present if name not in target]
-    unnamed, alone = not backgrounds and "" in present, not others and options.get("method") not in FITTED_AS
-    refuse(
-        (unnamed, f"some rows have no value of {column}. Name backgrounds by --background-condition."),
-        (alone, f"every value of {column} is the target, and none is left as a background."),
-    )
-    return target, others
 
 
 # --- subjects, weights, preparation -----------------------------------------------------------------------------------

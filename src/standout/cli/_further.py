@@ -204,8 +204,14 @@ def _opened(options: dict[str, Any], display: Display) -> Any:
     from standout.explorer._table import Origin
 
     subjects, paths, reading = options["subject_column"], [options["data"], *options["background"]], reading_of(options)
-    named = [name for name in (options["condition_column"], subjects) if name is not None]
-    beside = list(dict.fromkeys([*named, *_columns_of_words(paths, reading)]))
+    # The columns that all files have and that are not numbers.
+    plain = reading | {"label": None, "id_column": None, "strict": False}
+    with collected_warnings():
+        scans = [standout.scan(path, **plain) for path in paths]
+    used = (reading["id_column"] or column_of_ids(scans[0]), reading["label"], *reading["exclude"])
+    found = [name for kind in scans[0].left_out.values() for name in kind if name not in used]
+    found = [name for name in found if all(name in scan.known_columns for scan in scans)]
+    beside = [name for name in dict.fromkeys([options["condition_column"], subjects, *found]) if name is not None]
     # Subjects are chosen on the page; until then the column is text beside the rows.
     made = open_datasets({**options, "subject_column": None}, display, beside=beside, split=False)
     words = {name: np.concatenate([part[name] for part in made.words]) for name in beside}
@@ -218,16 +224,6 @@ def _opened(options: dict[str, Any], display: Display) -> Any:
     known = {"notes": made.notes, "image_shape": options["image_shape"], "label_name": made.label_name}
     names = [source.name for source in made.sources]
     return Table.stacked(made.sources, names, words=words, origin=origin, **known)
-
-
-def _columns_of_words(paths: list[str], reading: dict[str, Any]) -> list[str]:
-    """Name the columns that all files have and that are not numbers."""
-    plain = reading | {"label": None, "id_column": None, "strict": False}
-    with collected_warnings():
-        scans = [standout.scan(path, **plain) for path in paths]
-    found = [name for names in scans[0].left_out.values() for name in names]
-    used = (reading["id_column"] or column_of_ids(scans[0]), reading["label"], *reading["exclude"])
-    return [name for name in found if name not in used and all(name in scan.known_columns for scan in scans)]
 
 
 def _typed(options: dict[str, Any]) -> list[str]:

@@ -10,7 +10,6 @@ from contextlib import closing
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from types import NoneType
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -290,7 +289,17 @@ def scan(
     tables = {"csv": CsvReader, "tsv": CsvReader, "parquet": ArrowReader, "arrow": ArrowReader}
     reader_of: Any = tables.get(kind, MatrixReader)
     readers = [reader_of(file, kind, dialect, variable) for file in files]
-    first, conditions = readers[0], _conditions(where)
+    selected: Any = {} if where is None else where
+    if not isinstance(selected, Mapping):
+        advice = 'Give, for example, {"condition": "stim"}.'
+        raise InvalidTypeError("is not a mapping from names of columns to values", parameter="where", advice=advice)
+    first, conditions = readers[0], dict[str, tuple[str, ...]]()
+    for key, values in selected.items():
+        single = isinstance(values, str | bytes) or np.ndim(values) == 0
+        conditions[key] = tuple(map(word, [values] if single else values))
+        if not conditions[key]:
+            problem = f"names no value of column {key!r}"
+            raise InvalidValueError(problem, parameter="where", advice="Give at least one.")
     wanted = [columns] if isinstance(columns, str) else columns
     unwanted = [exclude] if isinstance(exclude, str) else exclude
     for parameter, name in (("id_column", id_column), ("label", label), *(("where", name) for name in conditions)):
@@ -303,20 +312,6 @@ def scan(
     for other in readers[1:]:
         check_same(other, first, chosen, aside, every=columns is None and not exclude)
     return Scan(readers, chosen, left_out, id_column, label, conditions, batch_rows, progress, missing)
-
-
-def _conditions(where: Any) -> dict[str, tuple[str, ...]]:
-    """Check the values that select rows, and return them as text."""
-    if not isinstance(where, Mapping | NoneType):
-        advice = 'Give, for example, {"condition": "stim"}.'
-        raise InvalidTypeError("is not a mapping from names of columns to values", parameter="where", advice=advice)
-    found = {}
-    for name, values in (where or {}).items():
-        found[name] = tuple(map(word, [values] if isinstance(values, str | bytes) or np.ndim(values) == 0 else values))
-        if not found[name]:
-            problem = f"names no value of column {name!r}"
-            raise InvalidValueError(problem, parameter="where", advice="Give at least one.")
-    return found
 
 
 def read_table(path: Paths, **options: Any) -> Source:
