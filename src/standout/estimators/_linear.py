@@ -64,7 +64,7 @@ class LinearTransformer(IncrementalTransformer):
             fit = self._fit_data(used, folds, reason)
             # The rows themselves are rounded.
             vectors, values = fit.solution.vectors, fit.solution.values
-            spreads = namespace(vectors).sqrt(sum(used.variances()) @ vectors**2)  # type: ignore[attr-defined]
+            spreads = namespace(vectors).sqrt(sum(used.variances()) @ vectors**2)  # type: ignore[union-attr]
             noise = namespace(vectors).where(namespace(values).isinf(values), 0.0, EPS * spreads)
             fit = replace(fit, solution=replace(fit.solution, rounding=fit.solution.rounding + noise))
         if isinstance(self.n_components, str) and len(sources) > 1:
@@ -101,7 +101,7 @@ class LinearTransformer(IncrementalTransformer):
         if fit.sums.lift is not None:
             # A lifted vector is divided by the scale of the columns, a lifted covariance is multiplied with it.
             images = fit.sums.lift(images) * (1.0 if fit.sums.scaled is None else (fit.sums.scaled**2)[:, None])
-            variances = data.variances()[0]  # type: ignore[attr-defined]
+            variances = data.variances()[0]  # type: ignore[union-attr]
         xp = namespace(images)
         scale = xp.sqrt(variances[:, None] * moments[0].variance(inner)[None, :])
         # The correlation of a constant column is NaN.

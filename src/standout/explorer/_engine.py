@@ -24,7 +24,6 @@ from standout.estimators import ESTIMATORS, DiscriminativePCA
 from standout.estimators._scores import CHOSEN
 from standout.explorer._table import Table
 from standout.selection import make_data
-from standout.selection._data import column_means, column_variances
 from standout.selection._means import mean_differences
 from standout.sources import InMemory, Source, open_datasets
 from standout.sources._base import Chosen
@@ -356,8 +355,7 @@ class Engine:
             return None
         if hasattr(answer.model, "_column_facts"):
             return answer.model.mean_differences_
-        rows = [part.rows for part in answer.sources]
-        means, variances = ([to_host(one(part)) for part in rows] for one in (column_means, column_variances))
+        means, variances = make_data(answer.sources, None, norms=False, wide=True).column_facts()
         counts = [float(len(part.numbers)) for part in answer.parts]
         return mean_differences(means, variances, counts, answer.model.background_weights_.tolist())
 

@@ -13,6 +13,7 @@ from standout._arrays import Float, Rows, dense, is_sparse
 from standout._messages import CautionWarning
 from standout.report._drawn import Fit, Sample
 from standout.report._words import environment, shortened
+from standout.selection._data import column_variances
 
 # Length of the windows of rows: at most the first number or a quarter of the rows, at least the second number.
 WINDOW, LEAST_WINDOW, MOST_WINDOWS = 50, 12, 40
@@ -212,13 +213,8 @@ def columns(samples: Sequence[Sample], names: Sequence[str], scaled: bool) -> It
 
 def _spread(rows: Rows) -> Float:
     """Return the standard deviation of each column; 0 for a column of equal values."""
-    if is_sparse(rows):
-        mean = np.asarray(rows.mean(axis=0)).ravel()
-        square = np.asarray(rows.multiply(rows).mean(axis=0)).ravel()
-        spread: Float = np.sqrt(np.maximum(square - mean**2, 0.0))
-        return np.where(spread > 1e-7 * np.abs(mean), spread, 0.0)
-    table = np.asarray(rows, dtype=np.float64)
-    return np.where((table == table[:1]).all(axis=0), 0.0, table.std(axis=0))
+    low, high = (np.ravel(dense(end)) for end in (rows.min(axis=0), rows.max(axis=0)))
+    return np.where(low == high, 0.0, np.sqrt(column_variances(rows)))
 
 
 def _placeholders(rows: Float) -> Iterator[tuple[float, int, int]]:

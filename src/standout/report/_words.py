@@ -169,18 +169,10 @@ def page(found: Mapping[str, Any]) -> str:
     from markupsafe import Markup
 
     script = static("charts.js") + static("page.js")
-    html: str = (
-        environment(html=True)
-        .get_template("page.html.j2")
-        .render(
-            f=found,
-            css=Markup(static("page.css")),
-            script=Markup(script),
-            # A second line of defence after escaping: the page can neither load anything nor run other scripts.
-            hash=hashlib.sha256(script.encode()).digest(),
-        )
-    )
-    return html.lstrip()
+    facts: dict[str, Any] = {"f": found, "css": Markup(static("page.css")), "script": Markup(script)}
+    # A second line of defence after escaping: the page can neither load anything nor run other scripts.
+    facts["hash"] = hashlib.sha256(script.encode()).digest()
+    return str(environment(html=True).get_template("page.html.j2").render(facts)).lstrip()
 
 
 def sentences(found: Mapping[str, Any]) -> list[str]:

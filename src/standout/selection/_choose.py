@@ -10,7 +10,7 @@ import numpy.typing as npt
 from standout._arrays import Float
 from standout._xp import concat
 from standout.problem import Problem, Sums, solve, solve_path
-from standout.selection._data import Data
+from standout.selection._data import Data, together
 from standout.selection._held_out import held_variances
 
 # The share of the best mean log ratio that a more regularised value has to keep.
@@ -143,7 +143,7 @@ def choose(problem: Problem, data: Data, *, seed: int = 0) -> tuple[Problem, Pat
     name, problems = grid(problem, data.sums(problem))
     values = np.array([getattr(one, name) for one in problems])
     judged = np.full((data.n_folds, len(problems)), np.nan)
-    for folds, trains in data.together(problem):
+    for folds, trains in together(data, problem):
         for fold, train, vectors in zip(folds, trains, solve_path(trains, problems, seed=seed), strict=True):
             # A fold with few rows may have no component.
             known = {place: part for place, part in enumerate(vectors) if part is not None and part.shape[1]}

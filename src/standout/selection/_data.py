@@ -51,44 +51,13 @@ KEPT_SIZE = 500
 MANY_COLUMNS, FEW_FOLDS = 5000, 3
 
 
-class Data:
-    """The datasets of a problem by fold, the target first."""
-
-    n_folds: int
-    n_columns: int
-    n_covariates: int
-    # Whether a fold has whole subjects.
-    subjects: bool
-    # Whether a fold has no rows of a dataset. The number of rows of an iterator is not known before the fit.
-    lacks_rows: bool = False
-
-    def sums(self, problem: Problem, fold: int | None = None) -> Sums:
-        """Return the sums over all rows, or over all rows but those of a fold."""
-        raise NotImplementedError
-
-    def held_out(self, problem: Problem, fold: int) -> tuple[Moments, ...]:
-        """Return the moments of the rows of a fold, in the coordinates of ``sums(problem, fold)``."""
-        raise NotImplementedError
-
-    def column_facts(self) -> tuple[list[Float], list[Float]]:
-        """Return the means and the variances of the columns of each dataset, on the host."""
-        raise NotImplementedError
-
-    def together(self, problem: Problem) -> Iterator[tuple[range, list[Sums]]]:
-        """Yield folds that are solved together, because their matrices are small, with the sums of all other rows."""
-        mean = self.sums(problem).moments[0].mean
-        size = (DEVICE_TOGETHER_SIZE if is_foreign(mean) else TOGETHER_SIZE) // mean.shape[0]
-        for first in range(0, self.n_folds, max(size, 1)):
-            folds = range(first, min(first + max(size, 1), self.n_folds))
-            yield folds, [self.sums(problem, fold) for fold in folds]
-
-
 @dataclass(frozen=True, eq=False)
-class TallData(Data):
+class TallData:
     """Moments of the columns, by dataset and fold."""
 
     parts: Sequence[Sequence[Moments | None]]
     n_covariates: int = 0
+    # Whether a fold has whole subjects.
     subjects: bool = False
     # Sums that were computed before.
     _known: dict[int | None, Sums] = field(default_factory=dict, init=False, repr=False)
@@ -98,17 +67,17 @@ class TallData(Data):
         return {**vars(self), "_known": {}}
 
     @property
-    def n_folds(self) -> int:  # type: ignore[override]
+    def n_folds(self) -> int:
         """Number of folds; 1 means that there are none."""
         return len(self.parts[0])
 
     @property
-    def lacks_rows(self) -> bool:  # type: ignore[override]
-        """Whether a fold has no rows of a dataset."""
+    def lacks_rows(self) -> bool:
+        """Whether a fold has no rows of a dataset. The number of rows of an iterator is not known before the fit."""
         return any(part is None for own in self.parts for part in own)
 
     @property
-    def n_columns(self) -> int:  # type: ignore[override]
+    def n_columns(self) -> int:
         """Number of columns, without covariates."""
         return self.totals[0].n_features - self.n_covariates
 
@@ -156,7 +125,7 @@ class TallData(Data):
 
 
 @dataclass(frozen=True, eq=False)
-class WideData(Data):
+class WideData:
     """Rows with more columns than there are rows: they become coordinates in the span of all rows.
 
     With `scale`, the span is computed again without each fold, as the scale is.
@@ -171,17 +140,17 @@ class WideData(Data):
     subjects: bool = False
 
     @property
-    def n_columns(self) -> int:  # type: ignore[override]
+    def n_columns(self) -> int:
         """Number of columns, without covariates."""
         return int(self.rows[0].shape[1])
 
     @property
-    def n_covariates(self) -> int:  # type: ignore[override]
+    def n_covariates(self) -> int:
         """Number of covariates."""
         return 0 if self.covariates[0] is None else self.covariates[0].shape[1]
 
     @property
-    def lacks_rows(self) -> bool:  # type: ignore[override]
+    def lacks_rows(self) -> bool:
         """Whether a fold has no rows of a dataset."""
         both = zip(self.folds, self.weights, strict=True)
         return any(len(np.unique(own if part is None else own[part > 0.0])) < self.n_folds for own, part in both)
@@ -274,6 +243,18 @@ class _Spanned:
         return self.span.drop(vectors if self.scale is None else vectors * self.scale[:, None])
 
 
+Data = TallData | WideData
+
+
+def together(data: Data, problem: Problem) -> Iterator[tuple[range, list[Sums]]]:
+    """Yield folds that are solved together, because their matrices are small, with the sums of all other rows."""
+    mean = data.sums(problem).moments[0].mean
+    size = max((DEVICE_TOGETHER_SIZE if is_foreign(mean) else TOGETHER_SIZE) // mean.shape[0], 1)
+    for first in range(0, data.n_folds, size):
+        folds = range(first, min(first + size, data.n_folds))
+        yield folds, [data.sums(problem, fold) for fold in folds]
+
+
 def make_data(
     sources: Sequence[Source], folds: Folds | None, *, norms: bool, kind: str = "scatter", wide: bool = False
 ) -> Data:
@@ -354,12 +335,8 @@ def column_variances(rows: Rows, weights: Float | None = None) -> Float:
     """Return the variance of each column."""
     if is_sparse(rows):
         return RowMoments(rows, weights).variances
-    xp = namespace(rows)
-    if weights is None:
-        return xp.var(double(rows), axis=0) if is_foreign(rows) else np.var(rows, axis=0, dtype=np.float64)
-    shares = weights / weights.sum()
-    mean = shares @ rows
-    return np.asarray(shares @ (rows - mean) ** 2)
+    rows = double(rows)
+    return column_means((rows - column_means(rows, weights)) ** 2, weights)
 
 
 def adjusted_variances(rows: Rows, weights: Float | None, covariates: Float | None) -> Float:

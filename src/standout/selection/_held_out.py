@@ -13,7 +13,7 @@ from standout._arrays import Array, Float, Rows, product
 from standout._xp import column_norms, column_products, concat, like, namespace, take, to_host
 from standout.moments import FoldPattern, Moments, project
 from standout.problem import Problem, Sums, adjusted, center_of, is_sparse_problem, mixed, solve_folds
-from standout.selection._data import Data, Folds, Places
+from standout.selection._data import Data, Folds, Places, together
 
 # Held-out variances below these shares are rounding: the target's compared with its fitted variance, and either one
 # compared with the other.
@@ -170,7 +170,7 @@ class HeldOut:
         return replace(
             self,
             **{name: getattr(self, name)[order] for name in numbers},
-            vectors=namespace(self.vectors).stack([take(part, order, axis=1) for part in self.vectors]),
+            vectors=take(self.vectors, order, axis=2),
             offsets=self.offsets[:, :, order],
             slopes=None if self.slopes is None else [[part[:, order] for part in own] for own in self.slopes],
         )
@@ -189,7 +189,7 @@ def judge(problem: Problem, data: Data, folds: Folds | Places, inner: Float, *, 
     vectors, held, offsets, counts, slopes, flat = [], [], [], [], [], ""
     solved = (
         (fold, train, pair)
-        for folds, trains in data.together(problem)
+        for folds, trains in together(data, problem)
         for fold, train, pair in zip(folds, trains, solve_folds(trains, problem, seed), strict=True)
     )
     for fold, train, (values, found) in solved:
@@ -283,12 +283,6 @@ def pooled(problem: Problem, held: Sequence[HeldVariances], counts: Float) -> di
         without = every[:, 1:] - every[:, 1:].mean(axis=1, keepdims=True)
         errors = np.sqrt((n_folds - 1.0) / n_folds * np.sum(without**2, axis=1))
         unit = np.where(np.isfinite(logs[0]) & (against[0] > 0.0), np.sqrt(np.maximum(against[0], 0.0)), 1.0)
-    return {
-        "ratio": np.exp(logs[0]),
-        "log_error": errors[0],
-        "spread": every[1, 0],
-        "spread_error": errors[1],
-        "shift": every[2, 0],
-        "shift_error": errors[2],
-        "unit": unit,
-    }
+    ratio, spread, shift = np.exp(logs[0]), *every[1:, 0]
+    known = dict(zip(("log_error", "spread_error", "shift_error"), errors, strict=True))
+    return {"ratio": ratio, "spread": spread, "shift": shift, "unit": unit, **known}

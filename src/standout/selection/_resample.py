@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import add
@@ -252,23 +252,29 @@ def _residual_rows(sources: Sequence[Source], pooled: bool) -> list[Rows]:
         return [source.rows for source in sources]
     rows, centres = [double(dense(source.rows)) for source in sources], [own - own.mean(axis=0) for own in given]
     if pooled:
-        ends = np.cumsum([len(part) for part in given])[:-1]
-        inverse = np.split(np.linalg.pinv(np.concatenate(centres)), ends, axis=1)
-        slopes = sum(like(one, part) @ part for one, part in zip(inverse, rows, strict=True))
+        every = stacked(rows)
+        slopes = like(np.linalg.pinv(np.concatenate(centres)), every) @ every
         rows = [part - like(own, part) @ slopes for part, own in zip(rows, given, strict=True)]
     found: list[Rows] = []
     for source, part, own, centre in zip(sources, rows, given, centres, strict=True):
-        slopes, share = like(np.linalg.pinv(centre), part) @ part, 1.0
+        slopes, kept = like(np.linalg.pinv(centre), part) @ part, 0.0
         if pooled:
-            basis, subjects = linalg.orth(centre), source.subjects
-            each = np.arange(len(own)) if subjects is None else subjects + 1
+            subjects = np.arange(len(own)) if source.subjects is None else source.subjects + 1
             effect = to_host(like(centre, part) @ slopes)
             away = to_host(part - namespace(part).mean(part, axis=0)) - effect
-            chance = sum(np.sum(sums_of(one[:, None] * away, each, each.max() + 1) ** 2) for one in basis.T)
-            length = sum_of_squares(effect)
-            share = 1.0 - np.sqrt(chance / length) if length > FAR**2 * chance else 0.0
-        found.append(part - share * (like(own, part) @ slopes))
+            kept = _kept(sum_of_squares(effect), linalg.orth(centre).T, away, subjects)
+        found.append(part - (1.0 - kept) * (like(own, part) @ slopes))
     return found
+
+
+def _kept(length: float, shares: Iterable[Float], away: Float, subjects: Numbers) -> float:
+    """Return 1 if chance explains a difference of this squared length, else the factor to its expected length.
+
+    The difference is the sum of the rows times their `shares`, and `away` are the rows without it.
+    """
+    n_codes = int(subjects.max()) + 1
+    chance = float(sum(np.sum(sums_of(share[:, None] * away, subjects, n_codes) ** 2) for share in shares))
+    return 1.0 if length <= FAR**2 * chance else float(np.sqrt(chance / length))
 
 
 # --- the middle of each dataset --------------------------------------------------------------------------------------
@@ -324,10 +330,9 @@ def centred(deck: Deck, own: bool) -> Deck:
         steps = middles - weighted_sum(counts[:, 0] / len(away), middles)
         # The mean of a subject in several datasets is part of each middle, and cancels in differences.
         shares = (plan.homes == np.arange(n_sets)[:, None]) / counts - 1.0 / len(away)
-        chance = np.array([np.sum(sums_of(share[:, None] * away, subjects, len(away)) ** 2) for share in shares])
-        lengths = to_host(squared_lengths(steps))
-        kept = np.where(lengths <= FAR**2 * chance, 1.0, np.sqrt(chance / np.maximum(lengths, SMALLEST)))
-        shifts = shifts + like(1.0 - kept[:, None], means) * steps
+        lengths = to_host(squared_lengths(steps)).tolist()
+        kept = [_kept(length, [share], away, subjects) for length, share in zip(lengths, shares, strict=True)]
+        shifts = shifts + like(1.0 - np.array(kept)[:, None], means) * steps
     homes = np.empty(plan.n_parts, dtype=np.intp)
     homes[plan.parts], homes[plan.fixed] = plan.homes, np.arange(n_sets)[:, None]
     return replace(deck, rows=deck.rows - take(shifts, homes[np.maximum(deck.owners, 0)]))
