@@ -174,7 +174,11 @@ def _scans(paths: list[str], options: dict[str, Any], roles: dict[str, str]) -> 
     parts = [[part for part in Path(path).parts if not has_magic(part)] or [path] for path in paths]
     stems = [Path(names[-1]).name.lstrip(".").split(".")[0] for names in parts]
     names = stems if len(set(stems)) == len(stems) and all(stems) else paths
-    return [scan.named(name) for scan, name in zip(matched, names, strict=True)], options["id_column"]
+    missing = reading_of(options)["missing"]
+    for scan, name in zip(matched, names, strict=True):
+        # Missing values are kept here, and filled in later.
+        scan.name, scan.missing = name, missing
+    return matched, options["id_column"]
 
 
 def column_of_ids(scan: Any) -> str | None:
