@@ -121,7 +121,8 @@ def save(model: Any, path: str | os.PathLike[str], *, moments: bool = False) -> 
     >>> np.array_equal(again.transform(target), dpca.transform(target))
     True
     """
-    place = _place(path)
+    require_extra("skops", "models", "a file with a model")
+    place = pathlib.Path(path).expanduser()
     if os.path.exists(place) and not os.path.isfile(place):
         raise FileError(f"{shown(place)} is not a file", advice="Give the name of a file, such as 'model.skops'.")
     if not isinstance(model, MODELS):
@@ -190,7 +191,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     >>> again[-1].n_components
     3
     """
-    place = _place(path)
+    require_extra("skops", "models", "a file with a model")
+    place = pathlib.Path(path).expanduser()
     check_file(place)
     try:
         with place.open("rb") as file:
@@ -212,12 +214,6 @@ def _reason(error: Exception) -> str:
     if isinstance(error, RecursionError):
         return "it holds itself, or is nested too deeply"
     return f"it is damaged, or of another format ({type(error).__name__}: {error!s:.200})"
-
-
-def _place(path: Any) -> pathlib.Path:
-    """Check the name of a file, and that skops is installed."""
-    require_extra("skops", "models", "a file with a model")
-    return pathlib.Path(path).expanduser()
 
 
 def _skops() -> Any:

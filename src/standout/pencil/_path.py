@@ -147,7 +147,19 @@ class _Stack:
         small = to_host(small)
         a, b = (np.einsum("fvt,ft...->fv...", part[:, values], small) for part in (self.first, self.second))
         b += self.ridges[:, values, None, None] * ridge[:, None]
-        found, turn = _small(a, b, count, precision)
+        a, b, size = a.astype(np.float64), b.astype(np.float64), a.shape[-1]
+        count = min(count, size)
+        found, turn = np.full((*a.shape[:-2], count), np.nan), np.zeros((*a.shape[:-1], count))
+        variances = 1.0 * diagonal(b)
+        known = np.isfinite(a).all(axis=(-1, -2)) & np.isfinite(b).all(axis=(-1, -2))
+        for place in zip(*np.nonzero(known), strict=True):
+            # The transpose of a symmetric matrix is the same matrix in LAPACK's order of memory.
+            own, vectors, n_found, _, info = linalg.lapack.dsygvx(
+                a[place].T, b[place].T, range="I", il=size - count + 1, iu=size, overwrite_a=True, overwrite_b=True
+            )
+            if info == 0 and n_found == count:
+                found[place], turn[place] = own[count - 1 :: -1], vectors[:, ::-1]
+        found[np.any(diagonal(b) ** 2 < 100.0 * size * precision * variances, axis=-1)] = np.nan
         turn = like(turn, self.matrices)
         vectors = turn if basis is None else basis[:, None] @ turn
         return found, vectors * self.units[:, None, :, None]
@@ -252,21 +264,3 @@ def fold_vectors(folds: Sequence[Posed], n_components: int) -> list[tuple[Float,
         vectors = found[1][..., :n_components] * stack.units[..., None]
     usable: Any = np.isfinite(values).all(axis=1)
     return [(values[i], vectors[i]) if known else None for i, known in enumerate(usable)]
-
-
-def _small(a: Float, b: Float, count: int, precision: float = 0.0) -> tuple[Float, Float]:
-    """Return the leading values and vectors of stacks of small pencils on the host; NaN where B is singular."""
-    a, b, size = a.astype(np.float64), b.astype(np.float64), a.shape[-1]
-    count = min(count, size)
-    values, vectors = np.full((*a.shape[:-2], count), np.nan), np.zeros((*a.shape[:-1], count))
-    variances = 1.0 * diagonal(b)
-    known = np.isfinite(a).all(axis=(-1, -2)) & np.isfinite(b).all(axis=(-1, -2))
-    for place in zip(*np.nonzero(known), strict=True):
-        # The transpose of a symmetric matrix is the same matrix in LAPACK's order of memory.
-        found, turn, n_found, _, info = linalg.lapack.dsygvx(
-            a[place].T, b[place].T, range="I", il=size - count + 1, iu=size, overwrite_a=True, overwrite_b=True
-        )
-        if info == 0 and n_found == count:
-            values[place], vectors[place] = found[count - 1 :: -1], turn[:, ::-1]
-    values[np.any(diagonal(b) ** 2 < 100.0 * size * precision * variances, axis=-1)] = np.nan
-    return values, vectors

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from standout._arrays import Float, Rows, dense, is_sparse
+from standout._arrays import Float, dense, is_sparse
 from standout._messages import CautionWarning
 from standout.report._drawn import Fit, Sample
 from standout.report._words import environment, shortened
@@ -172,7 +172,11 @@ def few_rows(scores: Float, ids: Sequence[Any] | None) -> Caution | None:
 
 def columns(samples: Sequence[Sample], names: Sequence[str], scaled: bool) -> Iterator[Caution]:
     """Check the columns in the rows that are drawn."""
-    spreads = [_spread(part.rows) for part in samples]
+    spreads = []
+    for part in samples:
+        # The spread of a column of equal values is exactly 0.
+        low, high = (np.ravel(dense(end)) for end in (part.rows.min(axis=0), part.rows.max(axis=0)))
+        spreads.append(np.where(low == high, 0.0, np.sqrt(column_variances(part.rows))))
     target = spreads[0]
     constant = [spread <= 0.0 for spread in spreads]
     rows = None if is_sparse(samples[0].rows) else dense(samples[0].rows)
@@ -194,10 +198,10 @@ def columns(samples: Sequence[Sample], names: Sequence[str], scaled: bool) -> It
             yield {"kind": kind, "columns": named, "more": max(len(places) - MOST_NAMED, 0)}
     varying = target > 0.0
     if not scaled and varying.any():
-        low, high = int(np.argmin(np.where(varying, target, np.inf))), int(np.argmax(target))
-        if target[high] > UNEQUAL_SPREADS * target[low]:
-            sizes = [float(target[high]), float(target[low])]
-            yield {"kind": "units", "columns": [names[high], names[low]], "sizes": sizes}
+        least, most = int(np.argmin(np.where(varying, target, np.inf))), int(np.argmax(target))
+        if target[most] > UNEQUAL_SPREADS * target[least]:
+            sizes = [float(target[most]), float(target[least])]
+            yield {"kind": "units", "columns": [names[most], names[least]], "sizes": sizes}
     # Equal columns have equal random sums; others practically never have.
     draw = np.random.default_rng(0)
     sums = np.array([draw.standard_normal(part.rows.shape[0]) @ part.rows for part in samples for _ in range(2)])
@@ -209,12 +213,6 @@ def columns(samples: Sequence[Sample], names: Sequence[str], scaled: bool) -> It
         yield {"kind": "equal columns", "pairs": both, "more": max(len(pairs) - MOST_NAMED, 0)}
     for value, place, count in () if rows is None else _placeholders(rows):
         yield {"kind": "placeholder", "value": int(value), "column": names[place], "rows": count}
-
-
-def _spread(rows: Rows) -> Float:
-    """Return the standard deviation of each column; 0 for a column of equal values."""
-    low, high = (np.ravel(dense(end)) for end in (rows.min(axis=0), rows.max(axis=0)))
-    return np.where(low == high, 0.0, np.sqrt(column_variances(rows)))
 
 
 def _placeholders(rows: Float) -> Iterator[tuple[float, int, int]]:

@@ -261,13 +261,13 @@ def make_data(
     """Gather the sums of all datasets by fold, in one pass over each."""
     covariates = sources[0].covariates
     q, subjects = 0 if covariates is None else covariates.shape[1], sources[0].subjects is not None
+    pattern = FoldPattern(1) if folds is None else folds
+    n_folds = pattern.n_folds if isinstance(pattern, FoldPattern) else 1 + max(int(own.max()) for own in pattern)
     if wide:
         loaded = [part.loaded() for part in sources]
         for part in loaded:
             as_rows(part.rows, part.name, keys=part.keys)
         counts = [part.n_rows or 0 for part in loaded]
-        pattern = FoldPattern(1) if folds is None else folds
-        n_folds = n_folds_of(pattern)
         if isinstance(pattern, FoldPattern):
             pattern = [pattern.of(np.arange(count)) for count in counts]
         rows, weights, beside = zip(*((part.rows, part.weights, part.covariates) for part in loaded), strict=True)
@@ -276,15 +276,10 @@ def make_data(
         return TallData([[gather(part, kind=kind, norms=norms, name=part.name)] for part in sources], q)  # type: ignore[arg-type]
     keys = [folds] * len(sources) if isinstance(folds, FoldPattern) else folds
     parts = [
-        gather_keyed(part, own, n_folds_of(folds), norms=norms, kind=kind, name=part.name)  # type: ignore[arg-type]
+        gather_keyed(part, own, n_folds, norms=norms, kind=kind, name=part.name)  # type: ignore[arg-type]
         for part, own in zip(sources, keys, strict=True)
     ]
     return TallData(parts, q, subjects)
-
-
-def n_folds_of(folds: Folds) -> int:
-    """Return the number of folds."""
-    return folds.n_folds if isinstance(folds, FoldPattern) else 1 + max(int(own.max()) for own in folds)
 
 
 def plan_folds(sources: Sequence[Source], cv: int | None, size: int) -> tuple[Folds | None, str]:

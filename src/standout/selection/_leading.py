@@ -67,16 +67,15 @@ class Statistic:
     def problems(self, sums: Sums) -> list[Problem]:
         """Return the problems whose leading values are compared."""
         one = replace(self.problem, n_components=1, n_columns=None if self.columns_chosen else self.problem.n_columns)
-        every = grid(one, sums, self._paths(one, sums))[1] if self.chosen else [one]
+        every = [one]
+        if self.chosen:
+            # Fewer values of shrinkage if these have nearly the power.
+            many = one.n_columns is None and self._n_against >= MANY_ROWS * sums.dimension
+            every = grid(one, sums, REPRESENTATIVES if many else REPRESENTATIVES | {"shrinkage": FEW_SHRINKAGES})[1]
         if self.columns_chosen:
             few = max(int(FEW_COLUMNS * sums.dimension), 1)
             every += [replace(part, n_columns=few) for part in every[:: max(len(every) - 1, 1)]]
         return every
-
-    def _paths(self, one: Problem, sums: Sums) -> dict[str, Float]:
-        """Return the representative values of each parameter: fewer of shrinkage if these have nearly the power."""
-        many = one.n_columns is None and self._n_against >= MANY_ROWS * sums.dimension
-        return REPRESENTATIVES if many else REPRESENTATIVES | {"shrinkage": FEW_SHRINKAGES}
 
     @cached_property
     def _n_against(self) -> float:
