@@ -174,7 +174,8 @@ def _moments(case: Case, rows: np.ndarray, dataset: int) -> tuple[np.ndarray, np
     weights = weights / weights.sum()
     middle = rows.mean(axis=0)
     mean = weights @ (rows - middle)
-    rows, mean, free = rows - middle - mean, middle + mean, 1.0
+    # Constant columns have no spread of rounding.
+    rows, mean, free = np.where(np.ptp(rows, axis=0) > 0.0, rows - middle - mean, 0.0), middle + mean, 1.0
     if "adjust" in case.beside:
         covariates = [case.beside["adjust"], *case.beside.get("background_adjust", [])]
         every = covariates[dataset] - np.mean(np.concatenate(covariates), axis=0)
