@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from standout._messages import InvalidTypeError, InvalidValueError, dataset_names
 from standout._options import check_parameters
 from standout.estimators._fit import BackgroundTransformer, Fit
-from standout.moments import FoldPattern, Moments, ScatterMoments, gather_keyed
+from standout.moments import FoldPattern, Moments, ScatterMoments, gather_keyed, joined
 from standout.selection import Data, Folds, Places, TallData
 from standout.selection._data import FEW_FOLDS, MANY_COLUMNS, MOST_COLUMNS, ROWS_PER_FOLD
 from standout.sources import Source, as_backgrounds, matched, open_dataset
@@ -233,7 +233,7 @@ class IncrementalTransformer(BackgroundTransformer):
         n_before = sum(part.count for part in own if part is not None)
         keys = None if folds is None else replace(folds, start=n_before)
         new = gather_keyed(source, keys, norms=True, name=source.name)
-        return [_sum(first, second) for first, second in zip(own, new, strict=True)]
+        return [joined(first, second) for first, second in zip(own, new, strict=True)]
 
     # --- places --------------------------------------------------------------------------------------------------
 
@@ -256,10 +256,6 @@ def _pattern(cv: int | None, width: int) -> FoldPattern | None:
     return FoldPattern(min(cv, FEW_FOLDS) if width > MANY_COLUMNS else cv)
 
 
-def _sum(first: Moments | None, second: Moments | None) -> Moments | None:
-    return second if first is None else first if second is None else first + second
-
-
 def _data_of(model: Any) -> TallData:
     data: TallData | None = model._data
     if data is None:
@@ -273,7 +269,7 @@ def _data_of(model: Any) -> TallData:
 def _places(model: Any) -> list[Parts]:
     """Return the sums of each dataset by place: one place, if the model was not merged."""
     merged = isinstance(model._folds, Places)
-    return [list(own) if merged else [reduce(_sum, own)] for own in _data_of(model).parts]
+    return [list(own) if merged else [reduce(joined, own)] for own in _data_of(model).parts]
 
 
 def _like_first(source: Source, first: Source) -> Source:

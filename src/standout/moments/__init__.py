@@ -1,6 +1,7 @@
 """Mergeable sufficient statistics of a dataset: count, mean, scatter."""
 
 from standout.moments._base import Moments, NormSums, WeightSums, ledoit_wolf
+from standout.moments._base import joined as joined
 from standout.moments._base import own_shrinkage as own_shrinkage
 from standout.moments._gather import gather, gather_keyed, project
 from standout.moments._kinds import RowMoments, ScatterMoments

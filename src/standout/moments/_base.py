@@ -125,7 +125,7 @@ class Moments(ABC):
         Relative rounding error of the numbers from which the scatter was computed.
     norms : NormSums or None
         Sums for Ledoit-Wolf shrinkage, if they were gathered.
-    rest : ndarray of shape (n_features,) or None
+    rest : ndarray of shape (n_features,) or 0
         What rounding has left out of the mean. Without it, merging loses digits if the mean is far from zero.
     weights : WeightSums or None
         Sums of the weights of the rows, if rows have weights. Mean and covariance are then weighted.
@@ -146,7 +146,7 @@ class Moments(ABC):
     norms: NormSums | None
     # Whether the sums are without noise (see `standout.private`).
     exact: ClassVar[bool] = True
-    rest: Float | None = None
+    rest: Float | float = 0.0
     weights: WeightSums | None = None
 
     def __sizeof__(self) -> int:
@@ -219,13 +219,9 @@ class Moments(ABC):
                 advice="Release every dataset, or none.",
             )
         own, theirs = self.total_weight, sign * other.total_weight
-        step = other.mean - self.mean
-        if other.rest is not None:
-            step = step + other.rest
-        if self.rest is not None:
-            step = step - self.rest
+        step = other.mean - self.mean + other.rest - self.rest
         mean, rest = two_sum(self.mean, step * (theirs / (own + theirs)))
-        rest = rest if self.rest is None else rest + self.rest
+        rest = rest + self.rest
         weights = None
         if self.weights is not None or other.weights is not None:
             weights = WeightSums(own + theirs, self._squared_weights + sign * other._squared_weights)
@@ -252,11 +248,14 @@ class Moments(ABC):
 
     def _norms_about(self, norms: NormSums, mean: Float, rest: Float) -> NormSums:
         """Return the sums of norms about another mean than the dataset's own."""
-        shift, squares = self.mean - mean - rest, self._squared_weights
-        if self.rest is not None:
-            shift = shift + self.rest
+        shift, squares = self.mean - mean - rest + self.rest, self._squared_weights
         # The scatter with squared weights is not kept. It is nearly a multiple of the scatter, and the shift is small.
         return norms.shifted(shift, squares, squares * self.apply(shift[:, None])[:, 0])
+
+
+def joined(first: Moments | None, second: Moments | None) -> Moments | None:
+    """Return the moments of both datasets together; None stands for no rows."""
+    return second if first is None else first if second is None else first + second
 
 
 def two_sum(first: Float, second: Float) -> tuple[Float, Float]:

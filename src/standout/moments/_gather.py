@@ -24,7 +24,7 @@ from standout._arrays import (
 )
 from standout._messages import InvalidValueError
 from standout._xp import namespace, take
-from standout.moments._base import Moments
+from standout.moments._base import Moments, joined
 from standout.moments._kinds import RowMoments
 from standout.moments._sums import FoldPattern, Keys, keyed_scatter, with_columns
 from standout.sources import Batch, InMemory
@@ -149,7 +149,7 @@ def _of_batch(
 
 def _added(first: list[Moments | None], second: list[Moments | None]) -> list[Moments | None]:
     """Merge the moments of two batches, key by key."""
-    return [two if one is None else one if two is None else one + two for one, two in zip(first, second, strict=True)]
+    return [joined(one, two) for one, two in zip(first, second, strict=True)]
 
 
 def _explain(data: Any, name: str) -> None:

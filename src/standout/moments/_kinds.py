@@ -43,7 +43,7 @@ class ScatterMoments(Moments):
         Relative rounding error of the products it was summed from.
     norms : NormSums or None
         Sums for Ledoit-Wolf shrinkage.
-    rest : ndarray of shape (n_features,) or None
+    rest : ndarray of shape (n_features,) or 0
         The rounding error of the mean, which merges add to it.
     weights : WeightSums or None
         Sums of the weights of the rows, if rows have weights.
@@ -66,7 +66,7 @@ class ScatterMoments(Moments):
     scatter: Float
     precision: float = float(np.finfo(np.float64).eps)
     norms: NormSums | None = None
-    rest: Float | None = None
+    rest: Float | float = 0.0
     weights: WeightSums | None = None
 
     @cached_property
@@ -86,14 +86,14 @@ class ScatterMoments(Moments):
     def taken(self, columns: npt.NDArray[np.intp]) -> ScatterMoments:
         """Return the moments of some of the columns."""
         scatter = take(take(self.scatter, columns), columns, axis=1)
-        return replace(self, mean=take(self.mean, columns), scatter=scatter, norms=None, rest=None)
+        return replace(self, mean=take(self.mean, columns), scatter=scatter, norms=None, rest=0.0)
 
     def mapped(self, L: Float) -> ScatterMoments:
         """Return the moments of ``rows @ L``; a 1-D array stands for a diagonal matrix."""
         if L.ndim == 1:
-            return replace(self, mean=self.mean * L, scatter=self.scatter * (L[:, None] * L), norms=None, rest=None)
+            return replace(self, mean=self.mean * L, scatter=self.scatter * (L[:, None] * L), norms=None, rest=0.0)
         scatter = product(L.T, product(self.scatter, L))
-        return replace(self, mean=L.T @ self.mean, scatter=0.5 * (scatter + scatter.T), norms=None, rest=None)
+        return replace(self, mean=L.T @ self.mean, scatter=0.5 * (scatter + scatter.T), norms=None, rest=0.0)
 
     def __add__(self, other: Moments) -> Moments:
         """Return the moments of both datasets together."""

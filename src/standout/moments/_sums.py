@@ -28,7 +28,7 @@ from standout._arrays import (
     stacked,
 )
 from standout._xp import DEVICE_BLOCK_BYTES, concat, diagonal, is_foreign, like, namespace, take
-from standout.moments._base import Moments, NormSums, WeightSums, two_sum
+from standout.moments._base import Moments, NormSums, WeightSums, joined, two_sum
 from standout.moments._kinds import ScatterMoments, add_outer, centred_block
 
 # Rows are multiplied without centring them if each column's squared mean is below this many times its variance. The
@@ -151,8 +151,7 @@ def keyed_scatter(
         own = None if weights is None else weights[first : first + chunk.shape[0]]
         for key, places in keys.places(first, chunk.shape[0]):
             part = _centred_scatter(take(chunk, places), None if own is None else own[places], norms)
-            before = total[key]
-            total[key] = part if before is None else before if part is None else before + part
+            total[key] = joined(total[key], part)
     return total
 
 
@@ -214,7 +213,8 @@ def _uncentred(
         return None
     moments: list[Moments | None] = [None] * keys.n_keys
     for key, (total, scatter, *others) in found.items():
-        mean, rest, raw = means[key], None, None
+        mean, raw = means[key], None
+        rest: Float | float = 0.0
         if others:
             with np.errstate(over="ignore", invalid="ignore"):
                 raw = NormSums(others[0], float(others[1]), total, float(others[2]))
