@@ -196,15 +196,11 @@ class BackgroundTransformer(FittedTransformer):
         self.row_weights_, self.robust_weights_, self.outlying_rows_ = [], [], []
         for source in sources:
             learned = learn_from(source, cells=self.robust == "cells", seed=self._seed())
-            part = weighed(source, learned)
-            weights: Any = part.weights
-            if source.weights is not None:
-                weights = weights / np.where(source.weights > 0.0, source.weights, 1.0)
-            far = [to_host(learned.outlying(batch.rows)) for batch in source.batches()]
+            part, weights, outlying = weighed(source, learned)
             found.append(part)
             self.row_weights_.append(weights)
             self.robust_weights_.append(learned)
-            self.outlying_rows_.append(np.flatnonzero(np.concatenate(far)))
+            self.outlying_rows_.append(outlying)
         return found
 
     def _count_components(self, sources: list[Source], fit: Fit, again: Callable[[], Found]) -> Found | None:
@@ -326,9 +322,7 @@ class BackgroundTransformer(FittedTransformer):
         self.n_folds_ = 0 if held_out is None else held_out.vectors.shape[0]
         # Held-out scores of a background are about its own mean. This shift moves them to their place in a picture;
         # scores of the target are not moved.
-        centre = moments[0].mean
-        if problem.center == "background" and len(moments) > 1:
-            centre = mixed(problem.weights, [part.mean for part in moments[1:]])
+        centre = center_of(replace(problem, n_covariates=0), Sums(tuple(moments), moments[0].n_features))
         self.shifts_ = np.array([to_host(product((part.mean - centre)[None, :], vectors)[0, :]) for part in moments])
         self.shifts_[0] = 0.0
         shares = fit.solution.shrinkage

@@ -335,18 +335,24 @@ def learn_from(source: Source, *, cells: bool = False, seed: int = 0) -> RobustW
     return learn_weights(rows, cells=cells, whole=whole, name=source.name)
 
 
-def weighed(source: Source, learned: RobustWeights) -> Source:
-    """Return a source with robust weights, times other weights of the rows, and without outlying cells."""
+def weighed(source: Source, learned: RobustWeights) -> tuple[Source, Float, npt.NDArray[np.intp]]:
+    """Return a source with robust weights, times other weights of its rows, and without outlying cells.
+
+    Also return the robust weights, which are zero for rows of weight zero, and the numbers of the outlying rows.
+    """
     from standout.sources import Mapped
 
-    weights = np.concatenate(source.map_reduce(partial(_weights_of, learned)))
+    weights, distances = map(np.concatenate, zip(*source.map_reduce(partial(_judged, learned)), strict=True))
     other = copy(source)
     if learned.low is not None:
         other = Mapped(source, learned.cleaned, source.keys, source.width)
         other = other if source.rows is None else other.loaded()
-    other.weights = weights if source.weights is None else weights * source.weights
-    return other
+    other.weights = weights
+    if source.weights is not None:
+        weights, other.weights = weights * (source.weights > 0.0), weights * source.weights
+    return other, weights, np.flatnonzero(distances > learned.limit)
 
 
-def _weights_of(learned: RobustWeights, batch: Batch) -> list[npt.NDArray[np.float64]]:
-    return [to_host(learned(batch.rows).weights)]
+def _judged(learned: RobustWeights, batch: Batch) -> list[tuple[Float, Float]]:
+    found = learned(batch.rows)
+    return [(to_host(found.weights), to_host(found.distances))]
