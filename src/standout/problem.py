@@ -277,8 +277,7 @@ def column_scale(variances: Sequence[Float], problem: Problem) -> Float:
     squares = xp.where(squares > 0.0, squares, own)
     # The loading of a constant column is only rounding. It has to be small compared with the other loadings.
     squares = xp.where(squares > 0.0, squares, xp.max(squares))
-    scale: Float = xp.sqrt(xp.where(squares > 0.0, squares, xp.ones_like(squares)))
-    return scale
+    return xp.sqrt(xp.where(squares > 0.0, squares, xp.ones_like(squares)))
 
 
 def about(moments: Moments, point: Any) -> Moments:
@@ -377,15 +376,16 @@ def _solve_few(sums: Sums, problem: Problem, solver: str, seed: int) -> Solution
         if problem.smooth is not None:
             whole = replace(whole, smooth=problem.smooth[chosen][:, chosen])
         solution = solve(some, whole, solver=solver, seed=seed)
-    return replace(
-        solution,
-        vectors=_spread_out(solution.vectors, chosen, sums.dimension),
-        patterns=_spread_out(solution.patterns, chosen, sums.dimension),
-        scale=None
-        if solution.scale is None
-        else 1.0 + _spread_out(solution.scale[:, None] - 1.0, chosen, sums.dimension)[:, 0],
-        columns=chosen,
-    )
+
+    def spread_out(vectors: Float) -> Float:
+        # Columns that were left out have zeros.
+        whole = np.zeros((sums.dimension, vectors.shape[1]))
+        whole[chosen] = to_host(vectors)
+        return like(whole, vectors)
+
+    scale = None if solution.scale is None else 1.0 + spread_out(solution.scale[:, None] - 1.0)[:, 0]
+    vectors, patterns = spread_out(solution.vectors), spread_out(solution.patterns)
+    return replace(solution, vectors=vectors, patterns=patterns, scale=scale, columns=chosen)
 
 
 def _spreads(sums: Sums, problem: Problem, shares: tuple[float, ...], scale: Float | None) -> Float:
@@ -401,10 +401,3 @@ def _spreads(sums: Sums, problem: Problem, shares: tuple[float, ...], scale: Flo
     for weight, share, part in zip(problem.weights, shares or (0.0,) * len(others), others, strict=True):
         total = total + weight * ((1.0 - share) * part + share * float(xp.sum(part)) / sums.dimension)
     return xp.sqrt(total) if scale is None else scale * xp.sqrt(total)
-
-
-def _spread_out(vectors: Float, chosen: npt.NDArray[np.intp], dimension: int) -> Float:
-    """Return vectors over all columns, with zeros for those that were left out."""
-    whole = np.zeros((dimension, vectors.shape[1]))
-    whole[chosen] = to_host(vectors)
-    return like(whole, vectors)

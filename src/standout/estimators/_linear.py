@@ -116,8 +116,7 @@ class LinearTransformer(IncrementalTransformer):
         self._column_facts = (*data.column_facts(), [part.effective_count for part in moments])
 
     def _scores(self, rows: Rows) -> Array:
-        scores: Array = project(rows, self.mean_, self.components_.T)
-        return scores
+        return project(rows, self.mean_, self.components_.T)
 
     def inverse_transform(self, X: Any) -> Array:
         """Map scores back to rows, through the patterns: ``X @ patterns_ + mean_``.
@@ -137,8 +136,7 @@ class LinearTransformer(IncrementalTransformer):
         if scores.shape[1] != self.n_components_:
             problem = f"the rows have {scores.shape[1]} scores, but the model has {self.n_components_} components"
             raise InvalidValueError(problem, advice="Give one score per component.")
-        rows: Array = double(scores) @ self.patterns_ + self.mean_
-        return rows
+        return double(scores) @ self.patterns_ + self.mean_
 
     @property
     def mean_differences_(self) -> MeanDifferences:

@@ -88,10 +88,8 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         if source.rows is not None:
             return self._new_scores(source.rows)
         if isinstance(source, DaskBlocks):
-            lazy: Array = source.lazily(self._new_scores, self.n_components_)
-            return lazy
-        scores: Array = stacked([self._new_scores(batch.rows) for batch in source.batches()])
-        return scores
+            return source.lazily(self._new_scores, self.n_components_)
+        return stacked([self._new_scores(batch.rows) for batch in source.batches()])
 
     def held_out_scores(
         self, X: Any, *, background: Any = None, adjust: Any = None, background_adjust: Any = None

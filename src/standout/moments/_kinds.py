@@ -161,8 +161,7 @@ class RowMoments(Moments):
     @cached_property
     def mean(self) -> Float:  # type: ignore[override]
         """Mean of each column."""
-        mean: Float = self.rows.T @ self._shares
-        return mean
+        return self.rows.T @ self._shares
 
     @cached_property
     def variances(self) -> Float:
@@ -187,8 +186,7 @@ class RowMoments(Moments):
 
     def apply(self, U: Float) -> Float:
         """Multiply the covariance with the columns of U."""
-        combined: Float = self.rows.T @ (self._shares[:, np.newaxis] * self._scores(U))
-        return combined
+        return self.rows.T @ (self._shares[:, np.newaxis] * self._scores(U))
 
     def variance(self, U: Float) -> Float:
         """Return the variance of the data along each column of U."""

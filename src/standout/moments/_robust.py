@@ -131,8 +131,7 @@ class RobustWeights:
         if np.isinf(self.limit):
             return xp.ones_like(distances)
         # No row has a larger weight than a typical one. Otherwise a few rows close together could attract the centre.
-        weights: Float = (DEGREES + self.typical) / (DEGREES + xp.clip(distances, self.typical, None))
-        return weights
+        return (DEGREES + self.typical) / (DEGREES + xp.clip(distances, self.typical, None))
 
     def _block(self, block: Rows) -> Weighed:
         xp = namespace(block)
