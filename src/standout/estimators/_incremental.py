@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from standout._messages import InvalidTypeError, InvalidValueError, dataset_names
 from standout._options import check_parameters
-from standout.estimators._fit import BackgroundTransformer, Fit
+from standout.estimators._fit import BackgroundTransformer
 from standout.moments import FoldPattern, Moments, ScatterMoments, gather_keyed, joined
-from standout.selection import Data, Folds, Places, TallData
+from standout.selection import Folds, Places, TallData
 from standout.selection._data import FEW_FOLDS, MANY_COLUMNS, MOST_COLUMNS, ROWS_PER_FOLD
 from standout.sources import Source, as_backgrounds, matched, open_dataset
 
@@ -42,16 +42,13 @@ def _reject(parameter: str, value: Any, advice: str) -> None:
 
 
 class IncrementalTransformer(BackgroundTransformer):
-    """A transformer that can be fitted from sums. `_data` has the sums of each dataset and fold, never rows."""
+    """A transformer that can be fitted from sums. `_data` has the sums of each dataset and fold, never rows.
+
+    A subclass has `_fit_data`, from sums to a `Fit`, and `_keep_linear`, which sets the fitted attributes.
+    """
 
     _data: TallData | None = None
     _folds: Folds | Places | None = None
-
-    def _fit_data(self, data: Data, folds: Folds | Places | None, reason: str) -> Fit:
-        raise NotImplementedError
-
-    def _keep_linear(self, fit: Fit, data: Data) -> None:
-        raise NotImplementedError
 
     @available_if(_sums_suffice)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any = None, y: Any = None, *, background: Any = None) -> Self:
