@@ -17,6 +17,7 @@ import numpy.typing as npt
 from standout._arrays import Float
 from standout._messages import InvalidTypeError, InvalidValueError, require_extra, shown
 from standout.estimators import DiscriminativePCA
+from standout.io._binary import mat_arrays
 from standout.io._files import attempt, check_choice, check_file
 
 __all__ = ["NoiseFractions", "noise_fractions", "read_cube"]
@@ -197,10 +198,7 @@ def _read(place: Path, variable: str | None) -> npt.NDArray[Any]:
 
         image = spectral.open_image(str(place))
         return np.asarray(image.load(dtype=np.result_type(image.dtype, np.float32)))
-    require_extra("pymatreader", "mat", "reading .mat files")
-    from pymatreader import read_mat
-
-    cubes = {name: value for name, value in read_mat(str(place)).items() if np.ndim(value) == 3}
+    cubes = {name: value for name, value in mat_arrays(place).items() if np.ndim(value) == 3}
     chosen = list(cubes) if variable is None else [variable]
     if len(chosen) != 1 or chosen[0] not in cubes:
         problem = f"{shown(place)} has {len(cubes)} arrays with three dimensions: {', '.join(cubes) or 'none'}"

@@ -20,7 +20,7 @@ from zipfile import ZIP_STORED, ZipFile
 import sklearn
 
 import standout
-from standout._messages import FileError, InvalidTypeError, InvalidValueError, listed, require_extra, shown, warn_user
+from standout._messages import InvalidTypeError, InvalidValueError, listed, require_extra, shown, warn_user
 from standout._writing import write_whole
 from standout.estimators import ESTIMATORS, BackgroundPipeline
 from standout.features import LandmarkMap, NamedKernel, PrecomputedKernel, SumKernel
@@ -123,8 +123,6 @@ def save(model: Any, path: str | os.PathLike[str], *, moments: bool = False) -> 
     """
     require_extra("skops", "models", "a file with a model")
     place = pathlib.Path(path).expanduser()
-    if os.path.exists(place) and not os.path.isfile(place):
-        raise FileError(f"{shown(place)} is not a file", advice="Give the name of a file, such as 'model.skops'.")
     if not isinstance(model, MODELS):
         problem = f"a {type(model).__name__} cannot be saved, only objects of {_NAMES}"
         raise InvalidTypeError(problem, advice="Make pipelines with standout.make_pipeline.")

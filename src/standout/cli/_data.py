@@ -270,8 +270,7 @@ def _split(made: Datasets, options: dict[str, Any]) -> None:
     for names in [target, *([name] for name in others)]:
         mask, name = np.isin(words[column], names), " + ".join(names)
         refuse((mask.sum() < 2, f"{name!r} has {mask.sum()} row(s), but at least 2 are needed."))
-        part = Chosen(whole, mask, name)
-        made.sources.append(part if whole.rows is None else part.loaded())
+        made.sources.append(Chosen(whole, mask, name).at_once())
         made.words.append({name: values[mask] for name, values in words.items()})
     if len(target) > 1 and made.label_name is None:
         # If the target has several conditions, they are the default colours.

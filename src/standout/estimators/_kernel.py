@@ -71,7 +71,7 @@ class KernelTransformer(BackgroundTransformer):
         fit, self._root = self._fit_coordinates(parts, found.map, seed)
         if isinstance(self.n_components, str) and len(parts) > 1:
             root = self._root
-            rooted = parts if root is None else _changed(parts, lambda rows: product(rows, root), int(root.shape[1]))
+            rooted = parts if root is None else _changed(parts, lambda rows: product(rows, root))
             again = partial(self._fit_coordinates, parts, found.map, seed)
             fit, self._root = self._count_components(rooted, fit, again) or (fit, root)
         self._keep_kernel(fit)
@@ -195,13 +195,11 @@ def _total_root(parts: Sequence[Moments]) -> Float:
 def _rounded(sources: Sequence[Source]) -> list[Source]:
     """Round coordinates, so that equal rows do not differ by rounding errors, which would look like a spread."""
     step = ROUNDED_DIGITS * max(source.map_reduce(lambda batch: largest(abs(batch.rows)), max) for source in sources)
-    width = int(sources[0].width or 0)
-    return _changed(sources, lambda rows: namespace(rows).round(rows / step) * step if step else rows, width)
+    return _changed(sources, lambda rows: namespace(rows).round(rows / step) * step if step else rows)
 
 
-def _changed(sources: Sequence[Source], function: Callable[[Rows], Rows], width: int) -> list[Source]:
-    parts = [Mapped(source, function, None, width) for source in sources]
-    return [part if source.rows is None else part.loaded() for part, source in zip(parts, sources, strict=True)]
+def _changed(sources: Sequence[Source], function: Callable[[Rows], Rows]) -> list[Source]:
+    return [Mapped(source, function, None).at_once() for source in sources]
 
 
 @documented("kdpca")

@@ -295,8 +295,7 @@ class Engine:
 
     def _sources(self, parts: Sequence[Part], subjects: str | None) -> list[Source]:
         whole, every = self.table.source, np.arange(self.table.n_rows)
-        made: list[Source] = [Chosen(whole, np.isin(every, part.numbers), part.name) for part in parts]
-        made = made if whole.rows is None else [part.loaded() for part in made]
+        made = [Chosen(whole, np.isin(every, part.numbers), part.name).at_once() for part in parts]
         if subjects is not None:
             words = [self.table.words[subjects][part.numbers] for part in parts]
             opened = open_datasets(made[0], made[1:] or None, groups=words[0], background_groups=words[1:] or None)

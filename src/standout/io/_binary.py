@@ -6,7 +6,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -149,12 +149,8 @@ class MatrixReader(Reader):
     def _opened(self) -> Iterator[tuple[Any, list[str] | None, dict[str, Any]]]:
         """Open the file: the matrix, names of its columns, and vectors beside its rows ("" has names of rows)."""
         readers = {"npy": _npy, "npz": _npz, "mat": _mat, "h5ad": _annotated, "zarr": _annotated}
-        opened = readers[self.kind](self)
-        found = attempt(self.path, self.kind, lambda: next(opened))
-        try:
-            yield found
-        finally:
-            opened.close()
+        with closing(readers[self.kind](self)) as opened:
+            yield attempt(self.path, self.kind, lambda: next(opened))
 
     def parts(self, features: Sequence[int], words: Sequence[str], n_rows: int) -> Iterator[Part]:
         """Read rows, with the words of vectors beside them or of columns."""
@@ -221,16 +217,22 @@ def _npz(reader: MatrixReader) -> Opened:
         yield _of_arrays(reader, arrays)
 
 
-def _mat(reader: MatrixReader) -> Opened:
+def mat_arrays(path: Path) -> dict[str, Any]:
+    """Read the arrays of a .mat file, after a check of its parts."""
     require_extra("pymatreader", "mat", "reading .mat files")
     from pymatreader import read_mat
 
-    data = memoryview(reader.path.read_bytes())
+    data = memoryview(path.read_bytes())
     order = {b"IM": "<", b"MI": ">"}.get(bytes(data[126:128]))
     # Version 4 has no header and no types; version 7.3 is HDF5.
     if order is not None and bytes(data[:10]) != b"MATLAB 7.3":
-        _check_parts(data[128:], order, _most_unpacked(reader.path), (14, 15))
-    yield _of_arrays(reader, read_mat(str(reader.path)))
+        _check_parts(data[128:], order, _most_unpacked(path), (14, 15))
+    arrays: dict[str, Any] = read_mat(str(path))
+    return arrays
+
+
+def _mat(reader: MatrixReader) -> Opened:
+    yield _of_arrays(reader, mat_arrays(reader.path))
 
 
 def _of_arrays(reader: MatrixReader, arrays: dict[str, Any]) -> tuple[Any, None, dict[str, Any]]:

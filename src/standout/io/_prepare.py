@@ -82,8 +82,7 @@ class Preparation(TransformerMixin, BaseEstimator):
         if not self.log1p and self.fill_ is None and len(self.kept_) == self.n_features_in_:
             return source
         keys = source.keys and [source.keys[place] for place in self.kept_]
-        changed = Mapped(source, partial(self._changed, name=source.name), keys, len(self.kept_))
-        return changed if source.rows is None else changed.loaded()
+        return Mapped(source, partial(self._changed, name=source.name), keys, len(self.kept_)).at_once()
 
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[np.object_]:
         """Return the names of the remaining columns."""

@@ -30,7 +30,6 @@ _TRUTH = frozenset(["true", "false", "True", "False", "TRUE", "FALSE"])
 # Signs of currency or percent, or signs between thousands.
 _FIGURE = re.compile(r"[-+(]?\W?\d[\d.,' ]*\W?\)?")
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*")
-_BOM = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class CsvReader(Reader):
             head = binary.read(2)
         self._gzipped = head == b"\x1f\x8b"
         self._missing = (*MISSING, *self.dialect.na_values)
-        self._encoding = self.dialect.encoding or _BOM.get(head, "utf-8")
+        self._encoding = self.dialect.encoding or ("utf-16" if head in (b"\xff\xfe", b"\xfe\xff") else "utf-8")
         attempt(self.path, self.kind, self._find_layout)
         self.index = "" if self.names[0] == "" else None
         places = [str(place) for place in range(len(self.names))]
@@ -225,20 +224,19 @@ class CsvReader(Reader):
         attempt(self.path, self.kind, find)
 
     def _check_row(self, row: list[str], line: int, features: Sequence[int]) -> None:
+        """Raise the error for a row of another length, or for a cell that is not a number."""
         if len(row) != len(self.names):
             problem = f"line {line} has {len(row)} cells, but there are {len(self.names)} columns"
             advice = f"Mend the line; a cell that contains {self._delimiter!r} or a line break needs quotes."
             unusable(self.path, problem, advice)
         for place in features:
             cell = row[place]
-            if not (self._is_number(cell) or cell in _TRUTH or cell in self._missing):
-                self._refuse_cell(cell, line, place)
-
-    def _refuse_cell(self, cell: str, line: int, place: int) -> NoReturn:
-        advice = f"{PLAIN} A missing value is an empty cell; `na_values` names other words for that."
-        if _DECIMAL_COMMA.fullmatch(cell):
-            advice = 'If its comma is a decimal comma, say so: decimal=",". If it separates thousands, leave it out.'
-        elif len(self.names) == 1:
-            advice = "There is one column only: name the delimiter, for example delimiter=' '."
-        problem = f"{short(cell)!r} in line {line}, column {self.names[place]!r}, is not a number"
-        unusable(self.path, problem, advice)
+            if self._is_number(cell) or cell in _TRUTH or cell in self._missing:
+                continue
+            advice = f"{PLAIN} A missing value is an empty cell; `na_values` names other words for that."
+            if _DECIMAL_COMMA.fullmatch(cell):
+                advice = 'For a decimal comma, say so: decimal=",". If it separates thousands, leave it out.'
+            elif len(self.names) == 1:
+                advice = "There is one column only: name the delimiter, for example delimiter=' '."
+            problem = f"{short(cell)!r} in line {line}, column {self.names[place]!r}, is not a number"
+            unusable(self.path, problem, advice)

@@ -344,8 +344,7 @@ def weighed(source: Source, learned: RobustWeights) -> tuple[Source, Float, npt.
     weights, distances = map(np.concatenate, zip(*source.map_reduce(partial(_judged, learned)), strict=True))
     other = copy(source)
     if learned.low is not None:
-        other = Mapped(source, learned.cleaned, source.keys, source.width)
-        other = other if source.rows is None else other.loaded()
+        other = Mapped(source, learned.cleaned, source.keys, source.width).at_once()
     other.weights = weights
     if source.weights is not None:
         weights, other.weights = weights * (source.weights > 0.0), weights * source.weights

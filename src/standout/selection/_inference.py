@@ -206,7 +206,7 @@ def opened(
                 "steps of the pipeline were fitted to the data, and are not fitted again in every draw",
                 advice="To scale columns, use the parameter `scale` of the estimator.",
             )
-        sources = [_mapped(source, transformed(source, steps[:place])) for source in sources]
+        sources = [transformed(source, steps[:place]).at_once() for source in sources]
     learned = None
     if estimator.robust is not None:
         # The model itself does not change.
@@ -225,17 +225,11 @@ def opened(
         if getattr(mapping, "counts", ()):
             # Kernel values that are centred by dataset have no direction in which the means differ.
             estimator.feature_map_ = replace(mapping, counts=(sum(mapping.counts),))
-        sources = [_mapped(source, Mapped(source, estimator._coordinates, None)) for source in sources]
+        sources = [Mapped(source, estimator._coordinates, None).at_once() for source in sources]
     posed = estimator.problem_
     # The rule of Ledoit and Wolf needs sums that draws do not have.
     numeric = replace(posed, shrinkage=estimator.shrinkage_) if isinstance(posed.shrinkage, str) else posed
     return estimator, sources, learned, numeric
-
-
-def _mapped(source: Source, changed: Source) -> Source:
-    """Return a changed dataset with its width; in memory if it was."""
-    changed.width = changed.width or int(changed.first_row().shape[1])
-    return changed if source.rows is None else changed.loaded()
 
 
 def seed_of(random_state: Any) -> int:

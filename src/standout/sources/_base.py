@@ -193,8 +193,8 @@ class Source:
     def select(self, places: Sequence[int]) -> Source:
         """Return the same rows with some of the columns, by their positions."""
         keys = self.keys and [self.keys[place] for place in places]
-        found = Mapped(self, partial(take, chosen=np.asarray(places, dtype=np.intp), axis=1), keys, len(places))
-        return found if self.rows is None else found.loaded()
+        chosen = np.asarray(places, dtype=np.intp)
+        return Mapped(self, partial(take, chosen=chosen, axis=1), keys, len(chosen)).at_once()
 
     def first_row(self) -> Rows:
         """Return the first row, without removing it from an iterator."""
@@ -257,12 +257,18 @@ class Mapped(Source):
         self.host, self.keys = host, keys
         self.name, self.n_rows, self.again, self.place = host.name, host.n_rows, host.again, host.place
         self.columns = column_names(keys, host.name)
-        self.width = len(keys) if width is None and keys is not None else width
+        if width is None:
+            width = int(function(host.first_row()).shape[1]) if keys is None else len(keys)
+        self.width = width
         self._change: Callable[[Batch], Batch] = lambda batch: Batch(function(batch.rows), batch.start)
         self._beside(host)
 
     def _read(self) -> Iterator[Rows]:
         return (self._change(batch).rows for batch in self.host.batches())
+
+    def at_once(self) -> Source:
+        """Return the changed rows in memory if those of the underlying source are."""
+        return self if self.host.rows is None else self.loaded()
 
     def map_reduce(self, function: Callable[[Batch], T], add: Callable[[T, T], T] = operator.add) -> T:
         """Sum the results of a function over changed batches, where the underlying source sums."""

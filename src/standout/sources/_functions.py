@@ -127,7 +127,7 @@ def _in_double(data: Any, name: str) -> Float:
 # --- steps of a pipeline ----------------------------------------------------------------------------------------------
 
 
-def transformed(source: Source, steps: Sequence[Any]) -> Source:
+def transformed(source: Source, steps: Sequence[Any]) -> Mapped:
     """Return a source whose batches go through fitted transformers of scikit-learn, where the batches are.
 
     The transformers must work row by row.

@@ -50,16 +50,14 @@ def open_dataset(
     >>> open_dataset(np.ones((4, 3)), "the target").n_rows
     4
     """
-    if isinstance(data, np.ndarray):
-        if data.ndim == 2 and data.dtype.char not in "fd" and 8 * data.size > LARGE_BYTES:
-            return Mapped(InMemory(data, name), partial(as_rows, name=name), None, data.shape[1])
-        return InMemory(as_rows(data, name, finite=not gaps), name)
+    if isinstance(data, np.ndarray) and data.ndim == 2 and data.dtype.char not in "fd" and 8 * data.size > LARGE_BYTES:
+        return Mapped(InMemory(data, name), partial(as_rows, name=name), None, data.shape[1])
     if isinstance(data, Source):
         source = data.named(name)
         source.missing = "keep" if gaps else "error" if data.missing == "keep" else data.missing
         if data.rows is not None and not gaps:
             as_rows(data.rows, name, keys=data.keys)
-    elif is_dask(data) or is_dask(getattr(data, "data", None)):
+    elif is_dask(data) or (hasattr(data, "dims") and is_dask(data.data)):
         source = DaskBlocks(data if is_dask(data) else data.data, name, keys_of(data))
     # An iterator with a length is a collection, such as the epochs of MNE.
     elif isinstance(data, Iterator) and not hasattr(data, "__len__"):
@@ -152,11 +150,10 @@ def open_datasets(
     }
     known = {what: fact for what, fact in every.items() if fact[0] is not None or fact[1] is not None}
     facts = {what: for_each(*fact, len(given)) for what, fact in known.items()}
+    # A row of weight zero could have NaN.
+    gaps = not finite and not facts
     datasets = [
-        _with_facts(data, name, {what: values[number] for what, values in facts.items()})
-        if facts
-        # A row of weight zero could have NaN.
-        else open_dataset(data, name, gaps=not finite and isinstance(data, np.ndarray))
+        _with_facts(data, name, {what: values[number] for what, values in facts.items()}, gaps)
         for number, (data, name) in enumerate(zip(given, names, strict=True))
     ]
     if "covariates" in facts:
@@ -167,10 +164,9 @@ def open_datasets(
         _number_subjects(datasets)
     target = datasets[0]
     for number, data in enumerate(datasets[1:], start=1):
-        if data.keys is not None or data.width != target.width:
+        if data.keys is not None or data.width != target.width or data.place != target.place:
             places = matched(data.keys, data.width or 0, data.name, target.keys, target.width or 0, target.name)
             datasets[number] = data if places is None else data.select(places.tolist())
-        if data.place != target.place:
             check_place(data.place, data.name, target.place, target.name)
     return datasets
 
@@ -225,12 +221,12 @@ def _names(given: Any, parameter: str) -> list[str]:
     return list(several) if is_list and all(isinstance(name, str) for name in several) else []
 
 
-def _with_facts(data: Any, name: str, facts: dict[str, tuple[Any, str]]) -> Source:
+def _with_facts(data: Any, name: str, facts: dict[str, tuple[Any, str]], gaps: bool) -> Source:
     """Open a dataset with the arrays beside its rows; columns that are named are not features."""
     named = {what: _names(value, what) for what, (value, _) in facts.items()}
     columns = {column: facts[what][1] for what, several in named.items() for column in several}
     left, words = _split(data, name, columns) if columns else (data, {})
-    source = open_dataset(left, name)
+    source = open_dataset(left, name, gaps=gaps and isinstance(data, np.ndarray))
     make = {"weights": _as_weights, "subjects": as_words, "covariates": _as_columns, "labels": as_labels}
     for what, (value, parameter) in facts.items():
         if named[what]:
@@ -372,5 +368,5 @@ def _by_label(whole: Source, target_label: Any) -> list[Source]:
         raise InvalidValueError(f"every row has the label {target_label!r}", advice=advice)
     whole = whole if whole.again else whole.loaded()
     order = [target_label, *(label for label in known if label != target_label)]
-    found = [Chosen(whole, labels == label, name) for label, name in zip(order, dataset_names(len(known)), strict=True)]
-    return [part if whole.rows is None else part.loaded() for part in found]
+    names = dataset_names(len(known))
+    return [Chosen(whole, labels == label, name).at_once() for label, name in zip(order, names, strict=True)]
