@@ -161,13 +161,18 @@ def check_file(file: Path) -> None:
 class Reader:
     """One file. It has the columns and their kinds; `beside` names vectors beside a matrix.
 
+    `variable`, and from `delimiter` to `na_values` the dialect of text, are the user's; None means found in the file.
     `index` is the column or vector with the names of rows, if the format defines one.
     """
 
     path: Path
     kind: str
-    dialect: Any = None
     variable: str | None = None
+    delimiter: str | None = None
+    header: bool | None = None
+    decimal: str = "."
+    encoding: str | None = None
+    na_values: Sequence[str] = ()
     n_rows: int | None = None
     names: list[str] = field(default_factory=list)
     kinds: list[str] = field(default_factory=list)

@@ -104,7 +104,11 @@ class Preparation(TransformerMixin, BaseEstimator):
         numbers = rows.data if is_sparse(rows) else rows
         if self.log1p:
             if numbers.size and np.fmin.reduce(numbers, axis=None) < 0:
-                self._reject_negative(rows, name)
+                row, column = (int(place[0]) for place in (rows < 0).nonzero())
+                column_name = short(self.get_feature_names_out()[column])
+                problem = f"there is a negative value in {name}, which has no logarithm"
+                advice = "Leave out `log1p`, which is for counts, or leave out the column with `exclude`."
+                raise InvalidValueError(f"{problem}: row {row + 1}, column {column_name!r}", advice=advice)
             numbers = np.log1p(numbers)
         if self.fill_ is not None and np.isnan(numbers).any():
             columns = rows.indices if is_sparse(rows) else np.arange(rows.shape[1])
@@ -112,13 +116,6 @@ class Preparation(TransformerMixin, BaseEstimator):
         if is_sparse(rows):
             return type(rows)((numbers, rows.indices, rows.indptr), shape=rows.shape)
         return numbers
-
-    def _reject_negative(self, rows: Rows, name: str) -> None:
-        row, column = (int(place[0]) for place in (rows < 0).nonzero())
-        problem = f"there is a negative value in {name}, which has no logarithm: row {row + 1}, column "
-        column_name = short(self.get_feature_names_out()[column])
-        advice = "Leave out `log1p`, which is for counts, or leave out the column with `exclude`."
-        raise InvalidValueError(f"{problem}{column_name!r}", advice=advice)
 
     def _learn(self, datasets: Sequence[Source]) -> None:
         """Learn from the target and the backgrounds."""

@@ -19,7 +19,7 @@ from standout._messages import InvalidTypeError, InvalidValueError, choices, sho
 from standout._writing import progress_bar
 from standout.io._binary import ArrowReader, MatrixReader
 from standout.io._files import Part, check_choice, check_column, check_same, choose, find_files, find_ids, unusable
-from standout.io._text import CsvReader, Dialect
+from standout.io._text import CsvReader
 from standout.sources import Batch, InMemory, Source
 from standout.sources._base import Words, regrouped
 from standout.sources._form import not_finite, word
@@ -285,10 +285,10 @@ def scan(
     if variable is not None and kind not in ("npz", "mat", "h5ad", "zarr"):
         problem, advice = f"is given, but a {kind} file holds one table only", "It is for npz, mat, h5ad and zarr."
         raise InvalidValueError(problem, parameter="variable", value=variable, advice=advice)
-    dialect = Dialect(delimiter, header, decimal, encoding, tuple(na_values))
     tables = {"csv": CsvReader, "tsv": CsvReader, "parquet": ArrowReader, "arrow": ArrowReader}
     reader_of: Any = tables.get(kind, MatrixReader)
-    readers = [reader_of(file, kind, dialect, variable) for file in files]
+    dialect = (delimiter, header, decimal, encoding, tuple(na_values))
+    readers = [reader_of(file, kind, variable, *dialect) for file in files]
     selected: Any = {} if where is None else where
     if not isinstance(selected, Mapping):
         advice = 'Give, for example, {"condition": "stim"}.'

@@ -8,7 +8,6 @@ import io
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import IO, Any, NoReturn
 
 import numpy as np
@@ -32,17 +31,6 @@ _FIGURE = re.compile(r"[-+(]?\W?\d[\d.,' ]*\W?\)?")
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*")
 
 
-@dataclass(frozen=True)
-class Dialect:
-    """The user's options for text files; None means found in the file."""
-
-    delimiter: str | None = None
-    header: bool | None = None
-    decimal: str = "."
-    encoding: str | None = None
-    na_values: tuple[str, ...] = ()
-
-
 class CsvReader(Reader):
     """A file of cells. `kinds` has the kind of each column: numbers, truths, dates, text or decimal commas."""
 
@@ -53,9 +41,8 @@ class CsvReader(Reader):
 
         with self.path.open("rb") as binary:
             head = binary.read(2)
-        self._gzipped = head == b"\x1f\x8b"
-        self._missing = (*MISSING, *self.dialect.na_values)
-        self._encoding = self.dialect.encoding or ("utf-16" if head in (b"\xff\xfe", b"\xfe\xff") else "utf-8")
+        self._gzipped, self._missing = head == b"\x1f\x8b", (*MISSING, *self.na_values)
+        self._encoding = self.encoding or ("utf-16" if head in (b"\xff\xfe", b"\xfe\xff") else "utf-8")
         attempt(self.path, self.kind, self._find_layout)
         self.index = "" if self.names[0] == "" else None
         places = [str(place) for place in range(len(self.names))]
@@ -83,8 +70,8 @@ class CsvReader(Reader):
             unusable(self.path, "there are zero bytes in its first line: it looks like UTF-16", "Save it as UTF-8.")
         # The most frequent delimiter of the first line outside of quotes.
         outside = re.sub('"[^"]*"', "", line)
-        self._delimiter = self.dialect.delimiter or max(DELIMITERS[self.kind], key=outside.count)
-        if self._delimiter == self.dialect.decimal:
+        self._delimiter = self.delimiter or max(DELIMITERS[self.kind], key=outside.count)
+        if self._delimiter == self.decimal:
             problem = f"{self._delimiter!r} would be both the delimiter and the decimal sign"
             unusable(self.path, problem, "Name the other: delimiter=';' or decimal='.'.")
         with self._text() as text:
@@ -97,8 +84,8 @@ class CsvReader(Reader):
         if len(header) == 1 and self.kind == "tsv" and re.search("[,;|]", line):
             problem = f"it has one column only, {line.strip()[:40]!r}, if a tab stands between columns"
             unusable(self.path, problem, "Say what it is with `format`: format='csv'.")
-        self.has_names = self.dialect.header is not False
-        if self.dialect.header is None:
+        self.has_names = self.header is not False
+        if self.header is None:
             self._check_header(header, row)
         if not self.has_names:
             self._skipped, row, header = 0, header, [f"x{place}" for place in range(len(header))]
@@ -113,11 +100,8 @@ class CsvReader(Reader):
         # pandas numbers columns without names.
         if header[0] == "" and header[1:] == [str(number) for number in range(len(header) - 1)]:
             return
-        data = [self._is_number(cell) or cell in self._missing for cell in header]
-        alike = len(header) == len(row) and all(
-            (self._is_number(cell) or cell in self._missing) == is_data for cell, is_data in zip(row, data, strict=True)
-        )
-        if all(data) or (alike and any(map(self._is_number, header))):
+        data, below = ([self._is_number(cell) or cell in self._missing for cell in cells] for cells in (header, row))
+        if all(data) or (data == below and any(map(self._is_number, header))):
             line = short(self._delimiter.join(header))
             problem = f"its first line holds numbers ({line!r}), which may be names or data"
             unusable(self.path, problem, "Say which: `header`=True for names, `header`=False for data.")
@@ -187,7 +171,7 @@ class CsvReader(Reader):
             include_columns=needed,
             null_values=sorted(self._missing),
             strings_can_be_null=True,
-            decimal_point=self.dialect.decimal,
+            decimal_point=self.decimal,
         )
         parse = arrow_csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True)
         with (
@@ -206,8 +190,8 @@ class CsvReader(Reader):
         return io.TextIOWrapper(binary, encoding=encoding, newline="")
 
     def _is_number(self, cell: str) -> bool:
-        if self.dialect.decimal != ".":
-            cell = "x" if "." in cell else cell.replace(self.dialect.decimal, ".")
+        if self.decimal != ".":
+            cell = "x" if "." in cell else cell.replace(self.decimal, ".")
         return _NUMBER.fullmatch(cell) is not None
 
     def _refuse(self, features: Sequence[int], error: Exception) -> NoReturn:

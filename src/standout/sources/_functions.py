@@ -15,9 +15,9 @@ from sklearn import config_context, get_config
 
 from standout._arrays import Array, Float, Rows, copied, dense, double, is_sparse, row_slice
 from standout._messages import InvalidTypeError, InvalidValueError
-from standout._xp import is_foreign, is_on_host, library_named, looks_foreign, place, to_host
+from standout._xp import is_foreign, is_on_host, library_named, looks_foreign, place
 from standout.sources._base import Batch, Mapped, Source, add_known, checked_part
-from standout.sources._form import Keys, as_rows, as_words, column_names, keys_of
+from standout.sources._form import Keys, as_rows, as_words, column_names, keys_of, on_host
 
 
 def differences(before: Any, after: Any) -> Float:
@@ -221,12 +221,10 @@ def on_device(X: Any, device: Any, *, library: str = "torch", batch_rows: int | 
     if batch_rows is not None and not (isinstance(batch_rows, int) and batch_rows >= 1):
         raise InvalidValueError("is not a whole number of at least 1", parameter="batch_rows", value=batch_rows)
     xp, specimen = _opened_device(library, device)
-    if looks_foreign(X):
-        if not is_on_host(X):
-            advice = "Give them to fit as they are."
-            raise InvalidTypeError(f"the data are of {' on '.join(place(X))} already", advice=advice)
-        X = to_host(X)
-    return OnDevice(open_dataset(X), xp, device, specimen, batch_rows)
+    if looks_foreign(X) and not is_on_host(X):
+        advice = "Give them to fit as they are."
+        raise InvalidTypeError(f"the data are of {' on '.join(place(X))} already", advice=advice)
+    return OnDevice(open_dataset(on_host(X)), xp, device, specimen, batch_rows)
 
 
 def _opened_device(library: Any, device: Any) -> tuple[Any, Any]:
