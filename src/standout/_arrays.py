@@ -101,9 +101,7 @@ def is_plain(rows: Rows) -> bool:
 
 def dense(block: Rows) -> Array:
     """Return a (small) block as a dense array, without a copy if it is dense."""
-    if is_foreign(block):
-        return block
-    return np.asarray(block.toarray()) if is_sparse(block) else np.asarray(block)
+    return block if is_foreign(block) else np.asarray(block.toarray() if is_sparse(block) else block)
 
 
 def as_type(rows: Rows, kind: str) -> Rows:
@@ -168,9 +166,7 @@ def stacked(blocks: Sequence[Rows]) -> Rows:
 
 def product(first: Rows, second: Array) -> Array:
     """Multiply two matrices."""
-    if not (type(first) is np.ndarray and type(second) is np.ndarray) and (
-        is_sparse(first) or is_sparse(second) or is_foreign(first)
-    ):
+    if is_sparse(first) or is_sparse(second) or is_foreign(first):
         return dense(first @ second)
     if first.size <= SMALL_SIZE or _thread.is_one_of_several:
         return first @ second

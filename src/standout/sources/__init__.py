@@ -10,7 +10,6 @@ from standout.sources._functions import blocks, differences, on_device, within
 from standout.sources._functions import transformed as transformed
 from standout.sources._open import Dataset, open_dataset, open_datasets
 from standout.sources._open import as_backgrounds as as_backgrounds
-from standout.sources._open import as_labels as as_labels
 from standout.sources._open import frame_columns as frame_columns
 
 __all__ = [

@@ -144,11 +144,7 @@ class Source:
 
     def count_rows(self) -> int:
         """Return the number of rows; read them if it is not known."""
-        if self.n_rows is None:
-            for _ in self.batches():
-                pass
-        assert self.n_rows is not None
-        return self.n_rows
+        return sum(batch.n_rows for batch in self.batches()) if self.n_rows is None else self.n_rows
 
     def loaded(self) -> Source:
         """Return the same dataset with all rows in memory."""
@@ -212,8 +208,7 @@ class InMemory(Source):
         self.rows, self.name, self.keys = rows, name, keys
         self.n_rows, self.width = rows.shape
         self.columns = None if keys is None else column_names(keys, name)
-        if type(rows) is not np.ndarray:
-            self.place = place(rows)
+        self.place = place(rows)
 
     def _read(self) -> Iterator[Rows]:
         # Rows that are still to be converted are read in blocks.
@@ -257,9 +252,7 @@ class Mapped(Source):
         self.host, self.keys = host, keys
         self.name, self.n_rows, self.again, self.place = host.name, host.n_rows, host.again, host.place
         self.columns = column_names(keys, host.name)
-        if width is None:
-            width = int(function(host.first_row()).shape[1]) if keys is None else len(keys)
-        self.width = width
+        self.width = len(keys) if keys is not None else width or int(function(host.first_row()).shape[1])
         self._change: Callable[[Batch], Batch] = lambda batch: Batch(function(batch.rows), batch.start)
         self._beside(host)
 
