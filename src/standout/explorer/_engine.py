@@ -6,10 +6,10 @@ import base64
 import json
 import threading
 import zlib
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from standout._xp import take, to_host
 from standout.estimators import ESTIMATORS, DiscriminativePCA
 from standout.estimators._scores import CHOSEN
 from standout.explorer._table import Table
-from standout.selection import make_data
+from standout.selection import Data, make_data
 from standout.selection._means import mean_differences
 from standout.sources import InMemory, Source, open_datasets
 from standout.sources._base import Chosen
@@ -230,8 +230,7 @@ class Engine:
         self.table = table
         # Parameters of the estimators that the page does not change.
         self.parameters = dict(parameters or {})
-        self._answers: OrderedDict[State, Answer] = OrderedDict()
-        self._data: dict[State, Any] = {}
+        self._answered, self._data_of = lru_cache(MOST_KEPT)(self._answer), lru_cache(MOST_KEPT)(self._data)
         self._lock = threading.RLock()
         self.sampled, self._rows = np.arange(table.n_rows), table.source.rows
         if self._rows is None:
@@ -261,12 +260,7 @@ class Engine:
     def answer(self, state: State) -> Answer:
         """What stands out in the target of this question? The fit is the same as in Python."""
         with self._lock:
-            if state not in self._answers:
-                self._answers[state] = self._answer(state)
-                if len(self._answers) > MOST_KEPT:
-                    self._data.pop(self._answers.popitem(last=False)[0], None)
-            self._answers.move_to_end(state)
-            return self._answers[state]
+            return self._answered(state)
 
     def _answer(self, state: State) -> Answer:
         parts, reason = self.parts(state), ""
@@ -313,16 +307,18 @@ class Engine:
             raise InvalidValueError("there is nothing to slide", advice="Release the slider.")
         with self._lock, collected_warnings():
             model = copy(answer.model)
-            data = model._data or self._data.get(answer.state)
-            if data is None:
-                sources = answer.sources if model.robust is None else model._weighed(answer.sources)
-                data = make_data(sources, model._folds, norms=False, wide=True)
-                self._data[answer.state] = data
+            data = model._data or self._data_of(answer.state)
             setattr(model, name, float(value))
             few = data.sums(model.problem_).moments[0].n_features <= MOST_JUDGED
             folds = model._folds if few else None
             model._keep_linear(model._fit_data(data, folds, ""), data)
         return replace(answer, state=replace(state, value=float(value)), model=model)
+
+    def _data(self, state: State) -> Data:
+        """Return the data of a fit with more columns than rows, for a slider."""
+        answer = self.answer(state)
+        sources = answer.sources if answer.model.robust is None else copy(answer.model)._weighed(answer.sources)
+        return make_data(sources, answer.model._folds, norms=False, wide=True)
 
     # --- scores and columns of an answer ---
 

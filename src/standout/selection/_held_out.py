@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import optimize
@@ -32,8 +32,7 @@ def log_ratio(own: Float, against: Float, fitted: Float) -> Float:
 # --- variances of held-out rows --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class HeldVariances:
+class HeldVariances(NamedTuple):
     """Second moments of the rows of a fold along vectors that were found without it.
 
     Attributes
@@ -264,10 +263,7 @@ def pooled(problem: Problem, held: Sequence[HeldVariances], counts: Float) -> di
     `counts`, of shape (n_datasets, n_folds), are the weights of the rows of each fold.
     """
     n_folds = counts.shape[1]
-    target, backgrounds, steps, apart, fitted = (
-        np.array([getattr(part, name) for part in held])
-        for name in ("target", "backgrounds", "steps", "apart", "fitted")
-    )
+    target, backgrounds, steps, apart, fitted = map(np.array, list(zip(*held, strict=True))[:5])
     # First with all folds, then without each fold.
     kept = np.vstack([np.ones(n_folds), 1.0 - np.eye(n_folds)]) * counts[:, None, :]
     shares = kept / kept.sum(axis=2, keepdims=True)

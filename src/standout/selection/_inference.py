@@ -162,11 +162,8 @@ def permutation_test(
         posed = replace(posed, weights=(1.0 / len(posed.weights),) * len(posed.weights))
     chosen = any(isinstance(getattr(estimator, name, None), str) for name in ("shrinkage", "alpha", "epsilon"))
     given: dict[str, Any] = {"level": level, "n_draws": n_draws, "n_jobs": n_jobs, "progress": progress}
-    given |= {
-        "most": estimator.n_components_ if n_components is None else n_components,
-        "seed": seed_of(random_state),
-        "learned": learned,
-    }
+    most = estimator.n_components_ if n_components is None else n_components
+    given |= {"most": most, "seed": seed_of(random_state), "learned": learned}
     columns_chosen = isinstance(getattr(estimator, "n_columns", None), str)
     return count_components(sources, posed, chosen=chosen, columns_chosen=columns_chosen, **given)
 
