@@ -8,7 +8,8 @@ import pytest
 from standout import DiscriminativePCA
 from standout.moments import gather
 from standout.problem import Problem, Sums, solve
-from standout.selection import choose_weights, simplex_grid
+from standout.selection import choose_weights
+from standout.selection._weights import simplex_grid
 
 
 @pytest.fixture

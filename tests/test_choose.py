@@ -11,8 +11,7 @@ from standout._xp import cholesky
 from standout.estimators._fit import fallback
 from standout.moments import ScatterMoments, gather
 from standout.problem import Problem, Sums, solve_path
-from standout.selection import grid
-from standout.selection._choose import choose_columns, path_of
+from standout.selection._choose import choose_columns, grid, path_of
 from standout.selection._data import TallData
 from standout.selection._held_out import HeldVariances, aligned, held_variances, log_ratio, pooled
 from standout.selection._resample import middle_of

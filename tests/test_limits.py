@@ -19,10 +19,12 @@ from standout._messages import FindingWarning, InvalidValueError
 from standout.moments import FoldPattern, ScatterMoments, gather, gather_keyed, ledoit_wolf, span_of
 from standout.pencil import Form
 from standout.problem import Problem, Sums, solve
-from standout.selection import MeanDifferences, choose_weights, plan_folds, simplex_grid
+from standout.selection import MeanDifferences, choose_weights
+from standout.selection._data import plan_folds
 from standout.selection._leading import Statistic
 from standout.selection._resample import Deck
 from standout.selection._units import plan_rows
+from standout.selection._weights import simplex_grid
 from standout.sources import InMemory
 
 pytestmark = pytest.mark.filterwarnings("ignore::standout._messages.FindingWarning")

@@ -20,7 +20,8 @@ from standout._options import check_parameters, check_weights
 from standout.io._files import check_choice
 from standout.moments import NormSums, ScatterMoments
 from standout.problem import Problem, solve
-from standout.selection import TallData, choose, judge
+from standout.selection import choose, judge
+from standout.selection._data import TallData
 
 __all__ = ["Contrast"]
 

@@ -29,7 +29,8 @@ from standout.io._files import check_file
 from standout.moments import FoldPattern, NormSums, RobustWeights, ScatterMoments, WeightSums
 from standout.private._sums import Grid, PrivateMoments, Spent
 from standout.problem import Problem
-from standout.selection import HeldOut, MeanDifferences, Path, PermutationTest, TallData
+from standout.selection import HeldOut, MeanDifferences, Path, PermutationTest
+from standout.selection._data import TallData
 
 __all__ = ["TRUSTED", "load", "save"]
 

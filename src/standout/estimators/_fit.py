@@ -18,19 +18,10 @@ from standout.estimators._scores import CHOSEN, FittedTransformer
 from standout.moments import Moments, learn_from, weighed
 from standout.pencil import Solution, count_directions
 from standout.problem import Problem, Sums, adjusted, center_of, is_sparse_problem, lifted, mixed, solve, solve_inside
-from standout.selection import (
-    Data,
-    Folds,
-    HeldOut,
-    Path,
-    Places,
-    choose,
-    choose_columns,
-    choose_weights,
-    count_components,
-    judge,
-    ridge_unit,
-)
+from standout.selection import HeldOut, Path, choose, choose_columns, choose_weights, judge
+from standout.selection._choose import ridge_unit
+from standout.selection._data import Data, Folds, Places
+from standout.selection._inference import count_components
 from standout.sources import Source, open_datasets
 
 # Beyond this shrinkage the backgrounds have little effect, and the fit warns.

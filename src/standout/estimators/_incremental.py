@@ -16,8 +16,7 @@ from standout._messages import InvalidTypeError, InvalidValueError, dataset_name
 from standout._options import check_parameters
 from standout.estimators._fit import BackgroundTransformer
 from standout.moments import FoldPattern, Moments, ScatterMoments, gather_keyed, joined
-from standout.selection import Folds, Places, TallData
-from standout.selection._data import FEW_FOLDS, MANY_COLUMNS, MOST_COLUMNS, ROWS_PER_FOLD
+from standout.selection._data import FEW_FOLDS, MANY_COLUMNS, MOST_COLUMNS, ROWS_PER_FOLD, Folds, Places, TallData
 from standout.sources import Source, as_backgrounds, matched, open_dataset
 
 Parts = list[Moments | None]

@@ -21,7 +21,8 @@ from standout.features import sample as sample_rows
 from standout.moments import Moments
 from standout.pencil._record import check_directions
 from standout.problem import Problem, adjusted
-from standout.selection import Data, TallData, make_data, plan_folds, simplex_grid
+from standout.selection._data import Data, TallData, make_data, plan_folds
+from standout.selection._weights import simplex_grid
 from standout.sources import InMemory, Mapped, Source
 
 # A pivot of a Cholesky factor below this number of rounding units may be only rounding.

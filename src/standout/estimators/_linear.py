@@ -19,16 +19,8 @@ from standout.estimators._incremental import IncrementalTransformer
 from standout.estimators._scores import keep_parameters
 from standout.moments import project
 from standout.problem import Problem
-from standout.selection import (
-    Data,
-    Folds,
-    MeanDifferences,
-    Places,
-    TallData,
-    make_data,
-    mean_differences,
-    plan_folds,
-)
+from standout.selection import MeanDifferences, mean_differences
+from standout.selection._data import Data, Folds, Places, TallData, make_data, plan_folds
 from standout.sources import Source, open_dataset
 
 # Relative rounding error of the rows.

@@ -23,7 +23,7 @@ from standout._xp import take, to_host
 from standout.estimators import ESTIMATORS, DiscriminativePCA
 from standout.estimators._scores import CHOSEN
 from standout.explorer._table import Table
-from standout.selection import Data, make_data
+from standout.selection._data import Data, make_data
 from standout.selection._means import mean_differences
 from standout.sources import InMemory, Source, open_datasets
 from standout.sources._base import Chosen

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from standout._arrays import Float
 from standout._xp import concat
@@ -98,13 +97,9 @@ def rule(log_ratios: Float) -> tuple[int, int]:
     """
     usable = np.where(np.isfinite(log_ratios), log_ratios, -np.inf)
     best = int(np.argmax(usable))
-    n_good = _run(usable[best + 1 :] >= KEPT * usable[best]) if usable[best] > 0.0 else 0
-    return best, best + n_good // 2
-
-
-def _run(good: npt.NDArray[np.bool_]) -> int:
-    """Return the number of true values before the first false one."""
-    return int(np.argmin(np.append(good, False)))
+    good = (usable[best + 1 :] >= KEPT * usable[best]) & (usable[best] > 0.0)
+    # Half of the number of good values before the first other one.
+    return best, best + int(np.argmin(np.append(good, False))) // 2
 
 
 def grid(problem: Problem, sums: Sums, paths: dict[str, Float] = PATHS) -> tuple[str, list[Problem]]:
@@ -186,5 +181,5 @@ def choose_columns(problem: Problem, data: Data, *, seed: int = 0) -> tuple[Prob
     if path.reason:
         return replace(problem, n_columns=None), path
     within = path.log_ratios + path.errors >= path.log_ratios[path.best]
-    chosen = path.best + _run(within[path.best + 1 :])
+    chosen = path.best + int(np.argmin(np.append(within[path.best + 1 :], False)))
     return replace(problem, n_columns=int(counts[chosen])), replace(path, chosen=chosen)
