@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -89,17 +90,15 @@ def read_labels(given: Any) -> Labels:
     labels = np.asarray(given)
     if labels.dtype.kind in "fiu" and len(np.unique(labels[np.isfinite(labels)])) > MOST_LABELS:
         return Labels([], [], labels.astype(np.float64), False)
-    words = np.array([_word(label) for label in labels.tolist()], dtype=object)
-    different, places, counts = np.unique(words, return_inverse=True, return_counts=True)
-    order = np.argsort(-counts, kind="stable")[: MOST_LABELS - 1 if len(different) > MOST_LABELS else MOST_LABELS]
-    kept = np.sort(order)
-    names, sizes = [str(name) for name in different[kept]], counts[kept].tolist()
-    mark_of = np.full(len(different), len(kept))
-    mark_of[kept] = np.arange(len(kept))
-    if len(kept) < len(different):
-        names.append(f"{len(different) - len(kept):,} other labels")
-        sizes.append(int(counts.sum()) - sum(sizes))
-    return Labels(names, sizes, mark_of[places.ravel()], len(kept) == len(different) > 1)
+    words = [_word(label) for label in labels.tolist()]
+    counts = Counter(sorted(words))
+    names = sorted(name for name, _ in counts.most_common(MOST_LABELS - (len(counts) > MOST_LABELS)))
+    sizes, n_others = [counts[name] for name in names], len(counts) - len(names)
+    place = {name: number for number, name in enumerate(names)}
+    marks = np.array([place.get(word, len(names)) for word in words])
+    if n_others:
+        names, sizes = [*names, f"{n_others:,} other labels"], [*sizes, len(words) - sum(sizes)]
+    return Labels(names, sizes, marks, not n_others and len(names) > 1)
 
 
 def _word(label: Any) -> str:

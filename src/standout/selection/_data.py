@@ -330,8 +330,11 @@ def column_variances(rows: Rows, weights: Float | None = None) -> Float:
     """Return the variance of each column."""
     if is_sparse(rows):
         return RowMoments(rows, weights).variances
-    rows = double(rows)
-    return column_means((rows - column_means(rows, weights)) ** 2, weights)
+    rows = double(rows) if is_foreign(rows) else rows
+    away = rows - column_means(rows, weights)
+    # In place, because memory for another copy of all rows may be missing.
+    away *= away
+    return column_means(away, weights)
 
 
 def adjusted_variances(rows: Rows, weights: Float | None, covariates: Float | None) -> Float:
@@ -353,4 +356,6 @@ def column_means(rows: Rows, weights: Float | None = None) -> Float:
     """Return the mean of each column."""
     if weights is not None:
         return np.asarray(weights / weights.sum() @ rows).ravel()
-    return np.asarray(rows.mean(axis=0)).ravel() if is_sparse(rows) else namespace(rows).mean(rows, axis=0)
+    if is_foreign(rows):
+        return namespace(rows).mean(rows, axis=0)
+    return np.asarray(rows.mean(axis=0, dtype=np.float64)).ravel()
