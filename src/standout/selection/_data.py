@@ -262,19 +262,21 @@ def make_data(
     covariates = sources[0].covariates
     q, subjects = 0 if covariates is None else covariates.shape[1], sources[0].subjects is not None
     pattern = FoldPattern(1) if folds is None else folds
-    n_folds = pattern.n_folds if isinstance(pattern, FoldPattern) else 1 + max(int(own.max()) for own in pattern)
+    keys: Sequence[FoldPattern | Numbers]
+    if isinstance(pattern, FoldPattern):
+        keys, n_folds = [pattern] * len(sources), pattern.n_folds
+    else:
+        keys, n_folds = pattern, 1 + max(int(own.max()) for own in pattern)
     if wide:
         loaded = [part.loaded() for part in sources]
         for part in loaded:
             as_rows(part.rows, part.name, keys=part.keys)
-        counts = [part.n_rows or 0 for part in loaded]
-        if isinstance(pattern, FoldPattern):
-            pattern = [pattern.of(np.arange(count)) for count in counts]
+        pairs = zip(keys, loaded, strict=True)
+        numbers = [own.of(np.arange(part.count_rows())) if isinstance(own, FoldPattern) else own for own, part in pairs]
         rows, weights, beside = zip(*((part.rows, part.weights, part.covariates) for part in loaded), strict=True)
-        return WideData(rows, pattern, n_folds, weights, beside, norms, subjects)
+        return WideData(rows, numbers, n_folds, weights, beside, norms, subjects)
     if folds is None:
         return TallData([[gather(part, kind=kind, norms=norms, name=part.name)] for part in sources], q)  # type: ignore[arg-type]
-    keys = [folds] * len(sources) if isinstance(folds, FoldPattern) else folds
     parts = [
         gather_keyed(part, own, n_folds, norms=norms, kind=kind, name=part.name)  # type: ignore[arg-type]
         for part, own in zip(sources, keys, strict=True)
