@@ -11,9 +11,9 @@ from scipy import stats
 
 from standout._arrays import Float, dense, is_sparse
 from standout._messages import CautionWarning
+from standout.moments import RowMoments
 from standout.report._drawn import Fit, Sample
 from standout.report._words import environment, shortened
-from standout.selection._data import column_variances
 
 # Length of the windows of rows: at most the first number or a quarter of the rows, at least the second number.
 WINDOW, LEAST_WINDOW, MOST_WINDOWS = 50, 12, 40
@@ -176,7 +176,9 @@ def columns(samples: Sequence[Sample], names: Sequence[str], scaled: bool) -> It
     for part in samples:
         # The spread of a column of equal values is exactly 0.
         low, high = (np.ravel(dense(end)) for end in (part.rows.min(axis=0), part.rows.max(axis=0)))
-        spreads.append(np.where(low == high, 0.0, np.sqrt(column_variances(part.rows))))
+        rows: Any = part.rows
+        variances = RowMoments(rows).variances if is_sparse(rows) else np.var(rows, axis=0, dtype=np.float64)
+        spreads.append(np.where(low == high, 0.0, np.sqrt(variances)))
     target = spreads[0]
     constant = [spread <= 0.0 for spread in spreads]
     rows = None if is_sparse(samples[0].rows) else dense(samples[0].rows)
