@@ -177,8 +177,10 @@ def _uncentred(
     foreign, as_given = is_foreign(rows), beside is None and shift is None
     plain = as_given and type(rows) is np.ndarray and (single or rows.dtype == np.float64)
     thin = as_given and not plain and is_thin(rows)
-    # The rows of each key of large data are strided views, which NumPy multiplies without a copy.
+    # The rows of each key of large data are strided views, which NumPy multiplies without a copy. If a view has fewer
+    # rows than columns, adding up the products takes longer than the copy.
     views = plain and rows.flags.c_contiguous and rows.nbytes > VIEWED_BYTES and not isinstance(keys.keys, np.ndarray)
+    views = views and rows.shape[0] >= rows.shape[1] * ROUNDS * keys.n_keys
     whole = thin or (plain and rows.nbytes <= BLOCK_BYTES)
     chunks: Any = [(0, double(rows) if thin else rows)] if whole else _chunks(rows, beside, keys, single, views)
     for first, chunk in chunks:

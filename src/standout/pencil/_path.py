@@ -93,9 +93,8 @@ class _Stack:
             return None
         xp, n_folds = namespace(every[0].mean), len(folds)
         variances = to_host(xp.stack([part.variances for part in every]))
-        varying = np.where(variances > 0.0, variances, np.nan)
-        most, least = np.nanmax(varying, axis=1, initial=0.0), np.nanmin(varying, axis=1, initial=np.inf)
-        if np.any(most > MOST_UNEVEN * least):
+        least = variances.min(axis=1, initial=np.inf, where=variances > 0.0)
+        if np.any(variances.max(axis=1) > MOST_UNEVEN * least):
             return None
         # Sums are divided by their weights in the coefficients, which spares copies of them.
         matrices = [part.scatter for part in every]
@@ -144,10 +143,10 @@ class _Stack:
             ridge = to_host(transposed(basis) @ (cast(squares, basis) * basis))
         else:
             ridge = squares * np.eye(len(squares[0]))
-        small = to_host(small)
-        a, b = (np.einsum("fvt,ft...->fv...", part[:, values], small) for part in (self.first, self.second))
+        small = to_host(small).astype(np.float64)
+        flat, size = np.reshape(small, (*small.shape[:2], -1)), small.shape[-1]
+        a, b = (np.reshape(part[:, values] @ flat, (len(flat), -1, size, size)) for part in (self.first, self.second))
         b += self.ridges[:, values, None, None] * ridge[:, None]
-        a, b, size = a.astype(np.float64), b.astype(np.float64), a.shape[-1]
         count = min(count, size)
         found, turn = np.full((*a.shape[:-2], count), np.nan), np.zeros((*a.shape[:-1], count))
         variances = 1.0 * diagonal(b)
