@@ -149,9 +149,10 @@ def take(array: Any, chosen: Any, axis: int = 0) -> Any:
 
     For a foreign array, numbers or mask may be on the host.
     """
-    before = (slice(None),) * axis
     if not is_foreign(array) or isinstance(chosen, slice):
-        return array[*before, chosen, ...]
+        # For NumPy's rows `take` needs half of the time, but it knows no masks.
+        rows = axis == 0 and type(array) is np.ndarray and getattr(chosen, "dtype", None) == np.intp
+        return array.take(chosen, axis=0) if rows else array[*(slice(None),) * axis, chosen, ...]
     if "bool" in str(chosen.dtype):
         chosen = namespace(chosen).nonzero(chosen)[0]
     return namespace(array).take(array, like(chosen, array, np.int64), axis=axis)

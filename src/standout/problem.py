@@ -318,7 +318,7 @@ def pose(sums: Sums, problems: Sequence[Problem]) -> Posed:
         given: list[Any] = [problem.shrinkage for problem in problems]
         if isinstance(given[0], str):
             given = [[own_shrinkage(part, dimension) for part in backgrounds]]
-        shares = np.array(given).reshape(len(problems), -1) * np.ones(len(backgrounds))
+        shares = np.full((len(problems), len(backgrounds)), np.array(given).reshape(len(problems), -1))
         own = shares[:, [weight > 0.0 for weight in one.weights]] * weights
         second[:, 1:] = weights - own
         traces = np.array([part.total_variance / dimension for _, part in pairs])

@@ -24,8 +24,7 @@ def log_ratio(own: Float, against: Float, fitted: Float) -> Float:
     """Return the logarithm of the ratio of variances; NaN if one of them is only rounding."""
     usable = (own > 0.0) & (own > LEAST_HELD * fitted) & (against > LEAST_BACKGROUND * own)
     usable &= own > LEAST_BACKGROUND * against
-    logs: Float = np.full(own.shape, np.nan)
-    logs[usable] = np.log(own[usable] / against[usable])
+    logs: Float = np.log(np.divide(own, against, out=np.full(own.shape, np.nan), where=usable))
     return logs
 
 
@@ -247,13 +246,15 @@ def aligned(target: Moments, reference: Float, images: Float, inner: Float) -> t
     Components are matched by the correlation of their scores in the target, which does not depend on units. Ties (rows
     along one line) are resolved by angles. `images` is the target's covariance times the reference.
     """
-    spreads = [to_host(column_products(images, reference)), to_host(target.variance(inner))]
-    sizes = np.multiply.outer(*(np.sqrt(np.maximum(part, 0.0)) for part in spreads))
+    spreads = to_host(column_products(images, reference)), to_host(target.variance(inner))
+    own, theirs = (np.sqrt(np.maximum(part, 0.0)) for part in spreads)
+    sizes = own[:, None] * theirs
     both = to_host(product(images.T, inner))
     both = np.divide(both, sizes, out=np.zeros_like(both), where=sizes > 0.0)
-    lengths = np.multiply.outer(*(to_host(column_norms(part)) for part in (reference, inner)))
+    lengths = to_host(column_norms(reference))[:, None] * to_host(column_norms(inner))
     angles = np.divide(to_host(product(reference.T, inner)), lengths, out=np.zeros_like(both), where=lengths > 0.0)
-    _, order = optimize.linear_sum_assignment(-np.abs(np.nan_to_num(both)) - TIED * np.abs(angles))
+    # A correlation that is not a number is not a match.
+    _, order = optimize.linear_sum_assignment(-np.fmax(np.minimum(np.abs(both), 1.0), 0.0) - TIED * np.abs(angles))
     return order, np.where(both[np.arange(len(order)), order] < 0, -1.0, 1.0)
 
 
