@@ -46,7 +46,7 @@ ROWS_PER_FOLD, MOST_COLUMNS = 2, 8192
 # Folds are solved together up to this many columns, times their number, on the host and on a device.
 TOGETHER_SIZE, DEVICE_TOGETHER_SIZE = 2000, 25_000
 # The sums without each fold are kept up to this many columns.
-KEPT_SIZE = 500
+KEPT_SIZE = 1000
 # Larger problems have fewer folds: each fold has a matrix of this size for every dataset.
 MANY_COLUMNS, FEW_FOLDS = 5000, 3
 
