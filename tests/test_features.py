@@ -192,6 +192,15 @@ def test_the_default_bandwidth_follows_the_data(scale, kernel, rng):
     )
 
 
+def test_the_first_pivot_of_equal_ones_is_the_first_row(rng):
+    """The kernel of a row with itself is 1 for every row: rounding must not choose."""
+    rows = 30.0 * rng.normal(size=(60, 6)) + 300.0
+    for _ in range(20):
+        rows = np.roll(rows, 1, axis=0)
+        found = fit_coordinates([InMemory(rows)], resolve_kernel("rbf", gamma=1e-4), rank=1)
+        np.testing.assert_array_equal(found.map.landmarks, rows[:1])
+
+
 def test_equal_rows_have_a_bandwidth(rng):
     assert median_distance(np.ones((4, 2))) == 1.0
     assert median_distance(np.ones((1, 2))) == 1.0

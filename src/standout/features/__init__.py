@@ -245,10 +245,13 @@ def _exact(
         raise InvalidValueError(f"{problem} in all datasets", advice=advice)
     # A slice, because scikit-learn assumes that the kernel of an array with itself is symmetric.
     matrix = kernel(row_slice(every, 0, n_rows), rows)
+    metrics = [getattr(part, "metric", None) for part in getattr(kernel, "kernels", [kernel])]
+    bounded = all(metric in SHIFT_INVARIANT for metric in metrics)
+    if bounded:
+        # All rows are equally good as the first pivot: rounding must not choose.
+        matrix = _xp.add_to_diagonal(matrix, kernel.diagonal(every) - _xp.diagonal(matrix))
     if tol is None:
         # Values of other kernels can differ by any factor. All their directions above rounding are kept.
-        metrics = [getattr(part, "metric", None) for part in getattr(kernel, "kernels", [kernel])]
-        bounded = all(metric in SHIFT_INVARIANT for metric in metrics)
         tol = BOUNDED_TOL if bounded else n_rows * float(np.finfo(np.float64).eps)
     coordinates, pivots = _factorised(matrix, tol)
     trace = float(namespace(matrix).sum(_xp.diagonal(matrix)))
