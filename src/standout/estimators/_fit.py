@@ -74,18 +74,6 @@ def fallback(problem: Problem, sums: Sums) -> Problem:
     return replace(problem, shrinkage="ledoit-wolf")
 
 
-def unit_of(fit: Fit, vectors: Float) -> Float:
-    """Return the background's standard deviation along vectors: held out, or in sample without folds; 1 if it is 0."""
-    if fit.held_out is not None:
-        return like(fit.held_out.unit, vectors)
-    xp = namespace(vectors)
-    ones = xp.ones_like(vectors[0, :])
-    if len(fit.moments) == 1:
-        return ones
-    squares = mixed(fit.problem.weights, [part.variance(vectors) for part in fit.moments[1:]])
-    return xp.sqrt(xp.where(squares > 0.0, squares, ones))
-
-
 class BackgroundTransformer(FittedTransformer):
     """A transformer that is fitted to a target and its backgrounds."""
 
@@ -298,9 +286,18 @@ class BackgroundTransformer(FittedTransformer):
 
     # --- what was found ------------------------------------------------------------------------------------------
 
-    def _keep_fit(self, fit: Fit, vectors: Float) -> None:
-        """Set the fitted attributes; the vectors have unit background variance."""
+    def _keep_fit(self, fit: Fit) -> Float:
+        """Set the fitted attributes; return the background's standard deviation along the components.
+
+        It is held out, or in sample without folds; 1 if it is 0.
+        """
         problem, held_out, moments = fit.problem, fit.held_out, fit.moments
+        xp, ones = namespace(fit.inner), namespace(fit.inner).ones_like(fit.inner[0, :])
+        unit = ones if held_out is None else like(held_out.unit, fit.inner)
+        if held_out is None and len(moments) > 1:
+            squares = mixed(problem.weights, [part.variance(fit.inner) for part in moments[1:]])
+            unit = xp.sqrt(xp.where(squares > 0.0, squares, ones))
+        vectors = fit.inner / unit
         if not all_finite(vectors):
             advice = "Scale the columns, or regularise more."
             raise InvalidValueError("rounding has left no digit of the components", advice=advice)
@@ -327,6 +324,7 @@ class BackgroundTransformer(FittedTransformer):
         self.ratio_error_ = self.ratio_ * log_error
         self.ratio_interval_ = np.stack([self.ratio_ * np.exp(-log_error), self.ratio_ * np.exp(log_error)], axis=1)
         self._warn_of(fit)
+        return unit
 
     def _warn_of(self, fit: Fit) -> None:
         solution, held_out = fit.solution, fit.held_out

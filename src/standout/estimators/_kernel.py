@@ -13,7 +13,7 @@ from standout._arrays import Array, Float, Rows, one_blas_thread, product
 from standout._messages import warn_user
 from standout._options import documented
 from standout._xp import cholesky, columns_as_rows, diagonal, eigh, largest, namespace, take, to_host
-from standout.estimators._fit import BackgroundTransformer, Fit, unit_of
+from standout.estimators._fit import BackgroundTransformer, Fit
 from standout.estimators._kernel_rows import KernelRows
 from standout.estimators._scores import keep_parameters
 from standout.features import Coordinates, Kernel, LandmarkMap, SumKernel, fit_coordinates, resolve_kernel
@@ -155,9 +155,7 @@ class KernelTransformer(BackgroundTransformer):
         )
 
     def _keep_kernel(self, fit: Fit) -> None:
-        vectors = fit.solution.vectors / unit_of(fit, fit.solution.vectors)
-        self._keep_fit(fit, vectors)
-        self.components_ = columns_as_rows(vectors)
+        self.components_ = columns_as_rows(fit.inner / self._keep_fit(fit))
         self.feature_mean_ = fit.mean
 
     def _scores(self, rows: Rows) -> Array:

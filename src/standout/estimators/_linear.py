@@ -14,7 +14,7 @@ from standout._graphs import laplacian
 from standout._messages import InvalidValueError
 from standout._options import documented
 from standout._xp import columns_as_rows, like, namespace, to_host
-from standout.estimators._fit import LARGE, Fit, check_counts, unit_of
+from standout.estimators._fit import LARGE, Fit, check_counts
 from standout.estimators._incremental import IncrementalTransformer
 from standout.estimators._scores import keep_parameters
 from standout.moments import project
@@ -83,9 +83,8 @@ class LinearTransformer(IncrementalTransformer):
 
     def _keep_linear(self, fit: Fit, data: Data) -> None:
         """Set the fitted attributes, with components in units of the background's standard deviation."""
-        unit = unit_of(fit, fit.inner)
+        unit = self._keep_fit(fit)
         inner, moments = fit.inner / unit, fit.moments
-        self._keep_fit(fit, inner)
         self.components_ = columns_as_rows(fit.solution.vectors / unit)
         self.patterns_ = columns_as_rows(fit.solution.patterns * unit)
         self.mean_ = fit.mean

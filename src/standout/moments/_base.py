@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -207,40 +207,6 @@ class Moments(ABC):
         """Trace of the covariance."""
         variances = self.variances
         return float(namespace(variances).sum(variances))
-
-    def _merged_fields(self, other: Moments, sign: float = 1.0) -> tuple[dict[str, Any], float, Float]:
-        """Return the merged fields except the scatter, and the weight and vector of its rank-one term.
-
-        The sign 1 merges datasets. The sign -1 removes the rows of the other dataset.
-        """
-        if self.exact is not other.exact:
-            raise InvalidTypeError(
-                "exact sums and private sums cannot be added: the noise of the result would not be known",
-                advice="Release every dataset, or none.",
-            )
-        own, theirs = self.total_weight, sign * other.total_weight
-        step = other.mean - self.mean + other.rest - self.rest
-        mean, rest = two_sum(self.mean, step * (theirs / (own + theirs)))
-        rest = rest + self.rest
-        weights = None
-        if self.weights is not None or other.weights is not None:
-            weights = WeightSums(own + theirs, self._squared_weights + sign * other._squared_weights)
-        # Fourth powers may be out of range. `ledoit_wolf` raises an error if they are needed.
-        norms = None
-        if self.norms is not None and other.norms is not None:
-            with np.errstate(over="ignore", invalid="ignore"):
-                norms = self._norms_about(self.norms, mean, rest).plus(
-                    other._norms_about(other.norms, mean, rest), sign
-                )
-        fields = {
-            "count": self.count + round(sign) * other.count,
-            "mean": mean,
-            "precision": max(self.precision, other.precision),
-            "norms": norms,
-            "rest": rest,
-            "weights": weights,
-        }
-        return fields, own * theirs / (own + theirs), step
 
     @property
     def _squared_weights(self) -> float:

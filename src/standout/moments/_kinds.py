@@ -21,6 +21,7 @@ from standout._arrays import (
     stacked,
     weighted_sum,
 )
+from standout._messages import InvalidTypeError
 from standout._xp import diagonal, is_foreign, namespace, take
 from standout.moments._base import Moments, NormSums, WeightSums, two_sum
 
@@ -108,11 +109,31 @@ class ScatterMoments(Moments):
         return left if bool(namespace(kept).all(kept)) else None
 
     def _merged(self, other: Moments, sign: float = 1.0) -> ScatterMoments:
-        fields, weight, step = self._merged_fields(other, sign)
-        theirs = other.scatter if isinstance(other, ScatterMoments) else other.total_weight * other.covariance()
-        scatter = self.scatter + theirs if sign > 0.0 else self.scatter - theirs
-        add_outer(scatter, weight, step)
-        return ScatterMoments(scatter=scatter, **fields)
+        """Merge datasets; the sign -1 removes the rows of the other dataset."""
+        if self.exact is not other.exact:
+            raise InvalidTypeError(
+                "exact sums and private sums cannot be added: the noise of the result would not be known",
+                advice="Release every dataset, or none.",
+            )
+        own, theirs = self.total_weight, sign * other.total_weight
+        step = other.mean - self.mean + other.rest - self.rest
+        mean, rest = two_sum(self.mean, step * (theirs / (own + theirs)))
+        rest = rest + self.rest
+        weights = None
+        if self.weights is not None or other.weights is not None:
+            weights = WeightSums(own + theirs, self._squared_weights + sign * other._squared_weights)
+        # Fourth powers may be out of range. `ledoit_wolf` raises an error if they are needed.
+        norms = None
+        if self.norms is not None and other.norms is not None:
+            with np.errstate(over="ignore", invalid="ignore"):
+                norms = self._norms_about(self.norms, mean, rest).plus(
+                    other._norms_about(other.norms, mean, rest), sign
+                )
+        theirs_scatter = other.scatter if isinstance(other, ScatterMoments) else other.total_weight * other.covariance()
+        scatter = self.scatter + theirs_scatter if sign > 0.0 else self.scatter - theirs_scatter
+        add_outer(scatter, own * theirs / (own + theirs), step)
+        count, precision = self.count + round(sign) * other.count, max(self.precision, other.precision)
+        return ScatterMoments(count, mean, scatter, precision, norms, rest, weights)
 
 
 @dataclass(frozen=True, eq=False)
