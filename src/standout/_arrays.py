@@ -166,7 +166,9 @@ def stacked(blocks: Sequence[Rows]) -> Rows:
 
 def product(first: Rows, second: Array) -> Array:
     """Multiply two matrices."""
-    if is_sparse(first) or is_sparse(second) or is_foreign(first):
+    if not (type(first) is np.ndarray and type(second) is np.ndarray) and (
+        is_sparse(first) or is_sparse(second) or is_foreign(first)
+    ):
         return dense(first @ second)
     if first.size <= SMALL_SIZE or _thread.is_one_of_several:
         return first @ second

@@ -208,7 +208,8 @@ class InMemory(Source):
         self.rows, self.name, self.keys = rows, name, keys
         self.n_rows, self.width = rows.shape
         self.columns = None if keys is None else column_names(keys, name)
-        self.place = place(rows)
+        if type(rows) is not np.ndarray:
+            self.place = place(rows)
 
     def _read(self) -> Iterator[Rows]:
         # Rows that are still to be converted are read in blocks.

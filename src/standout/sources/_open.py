@@ -150,10 +150,11 @@ def open_datasets(
     }
     known = {what: fact for what, fact in every.items() if fact[0] is not None or fact[1] is not None}
     facts = {what: for_each(*fact, len(given)) for what, fact in known.items()}
-    # A row of weight zero could have NaN.
-    gaps = not finite and not facts
     datasets = [
-        _with_facts(data, name, {what: values[number] for what, values in facts.items()}, gaps)
+        _with_facts(data, name, {what: values[number] for what, values in facts.items()})
+        if facts
+        # A row of weight zero could have NaN.
+        else open_dataset(data, name, gaps=not finite and isinstance(data, np.ndarray))
         for number, (data, name) in enumerate(zip(given, names, strict=True))
     ]
     if "covariates" in facts:
@@ -221,12 +222,12 @@ def _names(given: Any, parameter: str) -> list[str]:
     return list(several) if is_list and all(isinstance(name, str) for name in several) else []
 
 
-def _with_facts(data: Any, name: str, facts: dict[str, tuple[Any, str]], gaps: bool) -> Source:
+def _with_facts(data: Any, name: str, facts: dict[str, tuple[Any, str]]) -> Source:
     """Open a dataset with the arrays beside its rows; columns that are named are not features."""
     named = {what: _names(value, what) for what, (value, _) in facts.items()}
     columns = {column: facts[what][1] for what, several in named.items() for column in several}
     left, words = _split(data, name, columns) if columns else (data, {})
-    source = open_dataset(left, name, gaps=gaps and isinstance(data, np.ndarray))
+    source = open_dataset(left, name)
     make = {"weights": _as_weights, "subjects": as_words, "covariates": _as_columns, "labels": as_labels}
     for what, (value, parameter) in facts.items():
         if named[what]:
