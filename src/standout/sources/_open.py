@@ -50,8 +50,10 @@ def open_dataset(
     >>> open_dataset(np.ones((4, 3)), "the target").n_rows
     4
     """
-    if isinstance(data, np.ndarray) and data.ndim == 2 and data.dtype.char not in "fd" and 8 * data.size > LARGE_BYTES:
-        return Mapped(InMemory(data, name), partial(as_rows, name=name), None, data.shape[1])
+    if isinstance(data, np.ndarray):
+        if data.ndim == 2 and data.dtype.char not in "fd" and 8 * data.size > LARGE_BYTES:
+            return Mapped(InMemory(data, name), partial(as_rows, name=name), None, data.shape[1])
+        return InMemory(as_rows(data, name, finite=not gaps), name)
     if isinstance(data, Source):
         source = data.named(name)
         source.missing = "keep" if gaps else "error" if data.missing == "keep" else data.missing
