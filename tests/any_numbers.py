@@ -97,7 +97,8 @@ def has_ties(one: Any, other: Any, units: Any = 1.0) -> bool:
     if mine.shape != theirs.shape:
         return False
     mine = mine * (np.ones(mine.shape[1]) * units)[:, None]
-    mine, theirs = (part / np.linalg.norm(part, axis=1, keepdims=True) for part in (mine, theirs))
+    lengths = (np.linalg.norm(part, axis=1, keepdims=True) for part in (mine, theirs))
+    mine, theirs = (part / np.where(size > 0.0, size, 1.0) for part, size in zip((mine, theirs), lengths, strict=True))
     turned = np.any(np.abs(np.sum(mine * theirs, axis=1)) < 1.0 - 1e-6, axis=1)
     pairs = zip(turned, one.values_of_folds, other.values_of_folds, strict=True)
     size = units**2 if one.__class__ is ContrastivePCA and np.ndim(units) == 0 else 1.0
