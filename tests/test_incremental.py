@@ -135,7 +135,7 @@ def test_batches_of_every_form_equal_one_fit(data, form):
         assert model.feature_names_in_.tolist() == list("abcdef")
 
 
-@pytest.mark.filterwarnings("ignore:rounding has left")
+@pytest.mark.filterwarnings("ignore:rounding has left", "ignore:without a fold")
 def test_numbers_near_the_limits_of_double_precision_have_no_warnings_of_numpy(rng):
     units = 10.0 ** rng.uniform(-140, 140, size=6)
     X, Y = rng.normal(size=(2, 60, 6)) * units
