@@ -49,6 +49,12 @@ class KernelTransformer(BackgroundTransformer):
     rank: int | None
     tol: float | None
 
+    feature_map_: LandmarkMap
+    feature_mean_: Float
+    kernel_: Kernel
+    approximation_: str
+    residual_: float
+
     _linear = False
     _why_no_ratio = (
         ". If all datasets vary, the kernel is too narrow for them: choose a smaller `gamma`, such as the default that "

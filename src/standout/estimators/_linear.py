@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from standout._arrays import Array, Rows, double, is_sparse, one_blas_thread
+from standout._arrays import Array, Float, Rows, double, is_sparse, one_blas_thread
 from standout._graphs import laplacian
 from standout._messages import InvalidValueError
 from standout._options import documented
@@ -19,7 +19,7 @@ from standout.estimators._incremental import IncrementalTransformer
 from standout.estimators._scores import keep_parameters
 from standout.moments import project
 from standout.problem import Problem
-from standout.selection import MeanDifferences, mean_differences
+from standout.selection import MeanDifferences, Path, mean_differences
 from standout.selection._data import Data, Folds, Places, TallData, make_data, plan_folds
 from standout.sources import Source, open_dataset
 
@@ -34,6 +34,12 @@ class LinearTransformer(IncrementalTransformer):
     n_columns: Any
     smooth: Any
     solver: str
+    patterns_: Float
+    n_columns_: int
+    # Only with `scale` or `n_columns`.
+    scale_: Float
+    columns_: npt.NDArray[np.intp]
+    columns_path_: Path | None
 
     def _fit_sources(self, sources: list[Source]) -> None:
         width = int(sources[0].width or 0)

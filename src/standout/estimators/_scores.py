@@ -10,6 +10,7 @@ from html import escape
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import _check_feature_names, _get_feature_names, check_is_fitted
@@ -17,6 +18,9 @@ from sklearn.utils.validation import _check_feature_names, _get_feature_names, c
 from standout._arrays import Array, Float, Rows, stacked
 from standout._messages import InvalidValueError, require_extra
 from standout._xp import is_foreign, namespace, to_host
+from standout.moments import RobustWeights
+from standout.problem import Problem
+from standout.selection import HeldOut, Path
 from standout.sources import DaskBlocks, Source, keys_of, open_dataset, open_datasets
 
 DOC_LINK = "https://github.com/standout-pca/standout/tree/main/docs/api/index.rst"
@@ -45,12 +49,35 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     target_label: Any
     random_state: Any
 
-    # Set by name. The other attributes have the type of what a fit assigns.
+    components_: Float
+    eigenvalues_: Float
     ratio_: Float
+    ratio_error_: Float
+    ratio_interval_: Float
     spread_: Float
     spread_error_: Float
     shift_: Float
     shift_error_: Float
+    correlations_: Float
+    mean_: Float
+    background_weights_: Float
+    problem_: Problem
+    n_components_: int
+    n_features_in_: int
+    n_samples_: int
+    background_n_samples_: list[int]
+    n_folds_: int
+    held_out_: HeldOut | None
+    path_: Path | None
+    # The scores of the mean of each dataset.
+    shifts_: Float
+    # Only with `target_label`, names of columns or `robust`.
+    classes_: npt.NDArray[Any]
+    background_labels_: list[Any]
+    feature_names_in_: npt.NDArray[np.object_]
+    row_weights_: list[Float]
+    outlying_rows_: list[npt.NDArray[np.intp]]
+    robust_weights_: list[RobustWeights]
 
     # Link of scikit-learn's diagram of a model; without a link it has no tooltips.
     _doc_link_module = "standout"
@@ -135,6 +162,7 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     def _held_out_scores(self, rows: Rows, numbers: Any, dataset: int, covariates: Float | None) -> Float:
         """Return the scores of fitted rows, by their numbers in a dataset, by the components of the other folds."""
+        assert self.held_out_ is not None
         if self.robust == "cells":
             # Outlying cells are replaced as in the fit.
             rows = self.robust_weights_[dataset].cleaned(rows)
