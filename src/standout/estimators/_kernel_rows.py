@@ -85,6 +85,7 @@ class _Dual:
             if schur is not None:
                 block = schur.improved(block)[1]
                 found.append(schur.duals(block))
+                self._starts[float(np.log(problems[place].epsilon or 1.0))] = block
         if not found:
             return [None] * len(problems)
         # All values are solved in the span of these directions.
@@ -99,10 +100,18 @@ class _Dual:
         if schur is None or count >= m:
             everything = np.eye(target.n_features)
             return solve_inside(Sums.of([part.mapped(everything) for part in self.sums.moments]), problem)
-        values, vectors = schur.leading(count)
+        nearest = min(self._starts, key=lambda size: abs(size - np.log(problem.epsilon or 1.0)), default=None)
+        random = np.random.default_rng(0).standard_normal((m, count + MORE))
+        start = random if nearest is None else self._starts[nearest]
+        values, vectors = schur.leading(start, count)
         pencil = pencil_of(pose(Sums.of(self.sums.moments), [problem]), problem)
         found = self._lifted(schur.duals(vectors))
         return finish(pencil, values / (m * pencil.b.ridge), found / column_norms(found), "dense")
+
+    @cached_property
+    def _starts(self) -> dict[float, Float]:
+        """Vectors of target rows near the solution, by the logarithm of ε."""
+        return {}
 
     @cached_property
     def _counts(self) -> list[int]:
@@ -164,9 +173,8 @@ class _Schur:
         found = product(basis, turn)
         return values, found, np.linalg.norm(product(images, turn) - found * values, axis=0)
 
-    def leading(self, count: int) -> tuple[Float, Float]:
+    def leading(self, block: Float, count: int) -> tuple[Float, Float]:
         """Return the leading eigenvectors, by iterations, or by LAPACK if these converge slowly."""
-        block = np.random.default_rng(0).standard_normal((len(self.own), count + MORE))
         for _ in range(ROUNDS):
             values, block, residuals = self.improved(block)
             if np.all(residuals[:count] <= EXACT * values[:count]):
