@@ -28,7 +28,7 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 MISSING = ("error", "keep", "drop-rows")
 GAPS = "Use `missing` drop-rows, mean, median or zero (in Python, standout.io.prepare fills values in)."
 # Approximate size of a batch. Larger batches also need memory in Arrow, which decodes all columns of a batch.
-BATCH_BYTES = 8 * 2**20
+BATCH_BYTES = 4 * 2**20
 T = TypeVar("T")
 
 
