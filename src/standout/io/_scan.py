@@ -134,7 +134,8 @@ class Scan(Source):
         for part, said in self._parts(names, self._columns):
             every.append(said)
             if self.n_rows is None or is_sparse(part):
-                rows.append(part)
+                # Parts of text are stored by column; rows by row are taken several times as fast.
+                rows.append(part if is_sparse(part) else np.ascontiguousarray(part))
                 continue
             # Into one array, because parts and their stack would need twice the memory.
             whole = rows.pop() if rows else np.empty((self.n_rows, part.shape[1]), part.dtype)
