@@ -73,10 +73,9 @@ numpydoc_xref_param_type = False
 def _own_members() -> dict[str, dict[str, list[str]]]:
     """Return the methods and properties of each public class that are not inherited from scikit-learn."""
     members: dict[str, dict[str, list[str]]] = {}
-    for name in [
-        "standout",
-        *(f"standout.{package}" for package in standout._NAMES if package != "report"),
-    ]:
+    # The docstring of `Report` names its fields.
+    packages = [name for name in standout._NAMES if name != "report"]
+    for name in ["standout", *(f"standout.{package}" for package in packages)]:
         module = importlib.import_module(name)
         for public in getattr(module, "__all__", []):
             thing = getattr(module, public)
