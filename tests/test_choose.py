@@ -64,17 +64,18 @@ def test_a_ratio_at_the_level_of_rounding_is_missing():
 def test_held_out_rows_are_centred_and_corrected_for_their_centre(subjects, center, target, background, step):
     train = Sums((gather(np.array([[0.0], [2.0], [0.0], [2.0]])), gather(np.array([[-3.0], [3.0], [-3.0], [3.0]]))), 1)
     test = (gather(np.array([[0.0], [4.0]])), gather(np.array([[0.0], [2.0]])))
-    held = held_variances(Problem(center=center), train, test, np.ones((1, 1)), subjects)
-    np.testing.assert_allclose([held.target[0], held.backgrounds[0, 0]], [target, background])
-    np.testing.assert_allclose([held.steps[0, 0], held.apart[0], held.fitted[0]], [step, 2.0, 1.0])
+    other = Sums((gather(np.array([[1.0], [7.0]])), gather(np.array([[5.0], [6.0]]))), 1)
+    # Another fold beside it changes nothing.
+    train, test, ones = [other, train], [other.moments, test], np.ones((2, 1, 1))
+    held = held_variances(Problem(center=center), train, test, ones, subjects)
+    np.testing.assert_allclose([held.target[1, 0], held.backgrounds[1, 0, 0]], [target, background])
+    np.testing.assert_allclose([held.steps[1, 0, 0], held.apart[1, 0], held.fitted[1, 0]], [step, 2.0, 1.0])
 
 
 def test_folds_are_pooled_by_their_rows_and_errors_are_a_jackknife():
     def fold(target, background, step, apart):
-        two = np.array([[step], [0.0]])
-        return HeldVariances(
-            np.array([target]), np.array([[background]]), two, np.array([apart]), np.ones(1), np.ones(2), [], np.ones(1)
-        )
+        two, one = np.array([[[step], [0.0]]]), np.ones((1, 1))
+        return HeldVariances(target * one, background * one[None], two, apart * one, one, one, one, one)
 
     held = [fold(9.0, 1.0, 1.0, 2.0), fold(5.0, 2.0, 0.0, 2.0)]
     found = pooled(Problem(), held, np.array([[1.0, 3.0], [2.0, 2.0]]))
@@ -91,9 +92,11 @@ def test_folds_are_pooled_by_their_rows_and_errors_are_a_jackknife():
 
 def test_components_of_a_fold_have_the_order_and_signs_of_the_fit():
     target = ScatterMoments(1, np.zeros(2), np.eye(2))
-    order, signs = aligned(target, np.eye(2), np.eye(2), np.array([[0.1, -2.0], [1.0, 0.1]]))
-    assert order.tolist() == [1, 0]
-    assert signs.tolist() == [-1.0, 1.0]
+    folds = [np.array([[0.1, -2.0], [1.0, 0.1]]), np.array([[-3.0, 0.1], [0.2, 1.0]])]
+    orders, signs, variances = aligned(target, np.eye(2), np.eye(2), folds)
+    assert orders.tolist() == [[1, 0], [0, 1]]
+    assert signs.tolist() == [[-1.0, 1.0], [-1.0, 1.0]]
+    np.testing.assert_allclose(variances, [[4.01, 1.01], [9.04, 1.01]])
 
 
 def test_the_fewest_columns_within_one_standard_error_of_the_best_are_chosen():
@@ -150,7 +153,7 @@ def test_numbers_beyond_single_precision_are_solved_in_double_precision(monkeypa
     pair, problems = [gather(1e25 * X), gather(1e25 * Y)], [Problem(kind="difference", alpha=a) for a in (1, 0)]
     with np.errstate(over="ignore", invalid="ignore"):
         (found,) = solve_path([Sums.of(pair)], problems)
-    assert [int(np.abs(vectors[:, 0]).argmax()) for vectors in found] == [7, 7]
+    assert np.abs(found).argmax(axis=0).tolist() == [7, 7]
 
 
 @pytest.mark.parametrize("own", [(4.0, 0.0), (300.0, 0.0)])

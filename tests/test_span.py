@@ -17,8 +17,8 @@ def test_coordinates_in_the_span_have_all_inner_products_of_the_rows(form, offse
     )
     span = span_of([X, Y])
     origin = np.float64(X.toarray() if sparse.issparse(X) else X).mean(axis=0)
-    # Products of similar datasets near zero are in single precision.
-    spread = 4e-6 if form == "single" and offset == 0.0 and ratio == 1.0 else 1e-9 * (1 + offset * 1e-2)
+    # Products of similar datasets near zero are in single precision: 400 terms with a rounding of 6e-8.
+    spread = 2.4e-5 if form == "single" and offset == 0.0 and ratio == 1.0 else 1e-9 * (1 + offset * 1e-2)
     for rows, coordinates in zip((X, Y), span.coordinates, strict=True):
         centred = np.float64(rows.toarray() if sparse.issparse(rows) else rows) - origin
         np.testing.assert_allclose(span.lift(coordinates.T).T, centred, atol=spread * max(1.0, ratio))

@@ -229,18 +229,20 @@ def center_of(problem: Problem, sums: Sums) -> Float:
     return mean[: mean.shape[0] - problem.n_covariates]
 
 
-def solve_path(folds: Sequence[Sums], problems: Sequence[Problem], *, seed: int = 0) -> list[list[Float | None]]:
-    """Return approximate components of each fold at each value of a parameter; None where the background is singular.
+def solve_path(folds: Sequence[Sums], problems: Sequence[Problem], *, seed: int = 0) -> Float:
+    """Return approximate components of each fold, those of all values of a parameter side by side.
 
     The problems differ only in shrinkage, α or ε, from the least to the most regularised. Vectors are in the
-    coordinates of the moments.
+    coordinates of the moments, an array of shape (n_folds, n, n_values * d). They are zero where the background is
+    singular.
     """
     if folds[0].solver is not None:
-        return [one.solver.path(problems, seed) for one in folds]
+        return np.stack([one.solver.path(problems, seed) for one in folds])
     found = path_vectors([pose(one, problems) for one in folds], problems[0].n_components)
-    if found is not None:
-        return found
-    return [[one.dropped(solve(one, problem, seed=seed).vectors) for problem in problems] for one in folds]
+    if found is None:
+        every = [[one.dropped(solve(one, problem, seed=seed).vectors) for problem in problems] for one in folds]
+        found = namespace(every[0][0]).stack([concat(vectors, axis=1) for vectors in every])
+    return found
 
 
 # --- from moments to a pencil ----------------------------------------------------------------------------------------

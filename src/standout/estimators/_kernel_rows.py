@@ -76,8 +76,8 @@ class _Dual:
     matrix: Float
     products: Float
 
-    def path(self, problems: Sequence[Problem], seed: int) -> Sequence[Float | None]:
-        """Return approximate components at each ε, from the least to the most regularised."""
+    def path(self, problems: Sequence[Problem], seed: int) -> Float:
+        """Return approximate components at each ε, side by side, from the least to the most regularised."""
         block = np.random.default_rng(seed).standard_normal((self._counts[0], problems[0].n_components + MORE))
         found = []
         for place in np.unique(np.linspace(0, len(problems) - 1, REPRESENTATIVES).round().astype(int)):
@@ -87,11 +87,11 @@ class _Dual:
                 found.append(schur.duals(block))
                 self._starts[float(np.log(problems[place].epsilon or 1.0))] = block
         if not found:
-            return [None] * len(problems)
+            return np.zeros((self.matrix.shape[1], len(problems) * problems[0].n_components))
         # All values are solved in the span of these directions.
         basis = np.linalg.qr(self._lifted(np.concatenate(found, axis=1)))[0]
         small = Sums.of([part.mapped(basis) for part in self.sums.moments])
-        return [product(basis, solve_inside(small, problem).vectors) for problem in problems]
+        return product(basis, np.hstack([solve_inside(small, problem).vectors for problem in problems]))
 
     def solution(self, problem: Problem) -> Solution:
         """Solve the problem by iterations, or by LAPACK."""

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import linalg
 
 from standout._arrays import Float
-from standout._xp import concat, diagonal, eye, is_foreign, like, namespace, to_host
+from standout._xp import concat, diagonal, eye, is_foreign, like, namespace, to_host, zeros
 from standout.moments import Moments, ScatterMoments
 from standout.pencil._iterative import LOOK, MORE, cast, halves_of, krylov, orthonormal, random, transposed
 
@@ -88,8 +88,7 @@ class _Stack:
     def of(cls, folds: Sequence[Posed], single: bool = False) -> _Stack | None:
         """Collect the matrices and coefficients of folds; None if iterations do not suit them."""
         every = [part for posed in folds for part in posed.terms if isinstance(part, ScatterMoments)]
-        # The number of coordinates of scaled wide rows depends on the fold.
-        if len(every) < len(folds) * len(folds[0].terms) or len({part.n_features for part in every}) > 1:
+        if len(every) < len(folds) * len(folds[0].terms):
             return None
         xp, n_folds = namespace(every[0].mean), len(folds)
         variances = to_host(xp.stack([part.variances for part in every]))
@@ -136,7 +135,10 @@ class _Stack:
         return whole
 
     def inside(self, basis: Float | None, values: Any, count: int, precision: float = 0.0) -> tuple[Float, Float]:
-        """Return values and vectors at some values, in the span of bases or in all directions; NaN if B is singular."""
+        """Return values and vectors at some values, in the span of bases or in all directions.
+
+        If B is singular, values are NaN and vectors zero.
+        """
         small, squares = self.matrices, self.scale[:, :, None] ** 2
         if basis is not None:
             small = transposed(basis)[:, None] @ (small @ basis[:, None])
@@ -158,7 +160,8 @@ class _Stack:
             )
             if info == 0 and n_found == count:
                 found[place], turn[place] = own[count - 1 :: -1], vectors[:, ::-1]
-        found[np.any(diagonal(b) ** 2 < 100.0 * size * precision * variances, axis=-1)] = np.nan
+        weak = np.any(diagonal(b) ** 2 < 100.0 * size * precision * variances, axis=-1)
+        found[weak], turn[weak] = np.nan, 0.0
         turn = like(turn, self.matrices)
         vectors = turn if basis is None else basis[:, None] @ turn
         return found, vectors * self.units[:, None, :, None]
@@ -202,11 +205,11 @@ class _Stack:
         return shift[:, None] - 1.0 / values, vectors / cast(np.sqrt(values)[:, None], vectors)
 
 
-def path_vectors(folds: Sequence[Posed], n_components: int, *, single: bool = True) -> list[list[Float | None]] | None:
-    """Return approximate leading vectors of each fold at each value; None if iterations do not suit the problem.
+def path_vectors(folds: Sequence[Posed], n_components: int, *, single: bool = True) -> Float | None:
+    """Return approximate leading vectors of each fold, side by side; None if iterations do not suit the problem.
 
     Values are in the order of a parameter, from the least to the most regularised. A few representatives are solved by
-    iterations, and all values in the joint span of their vectors. Vectors are None if B is singular. Large NumPy
+    iterations, and all values in the joint span of their vectors. Vectors are zero if B is singular. Large NumPy
     matrices are in single precision, unless one of them is singular in it.
     """
     n_folds, n_values, mean = len(folds), len(folds[0].ridges), folds[0].terms[0].mean
@@ -234,11 +237,10 @@ def path_vectors(folds: Sequence[Posed], n_components: int, *, single: bool = Tr
         if not blocks and single:
             return path_vectors(folds, n_components, single=False)
         if not blocks:
-            return [[None] * n_values for _ in folds]
+            return zeros((n_folds, size, n_values * n_components), stack.units)
         basis = orthonormal(concat(blocks, axis=-1))
-    values, vectors = stack.inside(basis, slice(None), n_components)
-    usable = np.all(np.isfinite(values), axis=-1)
-    return [[vectors[i, j] if usable[i, j] else None for j in range(n_values)] for i in range(n_folds)]
+    vectors = stack.inside(basis, slice(None), n_components)[1]
+    return concat([vectors[:, place] for place in range(n_values)], axis=-1)
 
 
 def fold_vectors(folds: Sequence[Posed], n_components: int) -> list[tuple[Float, Float] | None]:

@@ -188,7 +188,7 @@ class _Refit:
     def draw(self, times: Float) -> tuple[Float, Float, Float]:
         """Return the ratios of units that were not drawn, the angles of the scores, and the correlations."""
         vectors = self._solved(times)
-        order, signs = aligned(self.target, self.reference, self.images, vectors)
+        (order,), (signs,), _ = aligned(self.target, self.reference, self.images, [vectors])
         vectors = take(vectors, order, axis=1) * like(signs, vectors)
         lengths = to_host(self.target.variance(self.reference) * self.target.variance(vectors))
         cosines = np.abs(to_host(column_products(self.images, vectors))) / np.sqrt(np.maximum(lengths, SMALLEST))

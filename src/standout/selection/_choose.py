@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from standout._arrays import Float
-from standout._xp import concat
 from standout.problem import Problem, Sums, solve, solve_path
 from standout.selection._data import Data, together
 from standout.selection._held_out import held_variances
@@ -139,13 +138,12 @@ def choose(problem: Problem, data: Data, *, seed: int = 0) -> tuple[Problem, Pat
     values = np.array([getattr(one, name) for one in problems])
     judged = np.full((data.n_folds, len(problems)), np.nan)
     for folds, trains in together(data, problem):
-        for fold, train, vectors in zip(folds, trains, solve_path(trains, problems, seed=seed), strict=True):
-            # A fold with few rows may have no component.
-            known = {place: part for place, part in enumerate(vectors) if part is not None and part.shape[1]}
-            if known:
-                held = data.held_out(problem, fold)
-                logs = held_variances(problem, train, held, concat(list(known.values()), axis=1), data.subjects).logs
-                judged[fold, list(known)] = logs.reshape(len(known), -1).mean(axis=1)
+        vectors = solve_path(trains, problems, seed=seed)
+        # A fold with few rows may have no component.
+        if vectors.shape[-1]:
+            held = [data.held_out(problem, fold) for fold in folds]
+            logs = held_variances(problem, trains, held, vectors, data.subjects).logs
+            judged[list(folds)] = logs.reshape(len(folds), len(problems), -1).mean(axis=2)
     path = path_of(name, values, judged)
     return problem if path.reason else problems[path.chosen], path
 
@@ -175,8 +173,8 @@ def choose_columns(problem: Problem, data: Data, *, seed: int = 0) -> tuple[Prob
         train = data.sums(whole, fold)
         for place, count in enumerate(counts.tolist()):
             found = solve(train, replace(problem, n_columns=count), seed=seed)
-            inside, held = train.dropped(found.vectors), data.held_out(whole, fold)
-            judged[fold, place] = held_variances(whole, train, held, inside, data.subjects).logs.mean()
+            inside, held = train.dropped(found.vectors)[None], data.held_out(whole, fold)
+            judged[fold, place] = held_variances(whole, [train], [held], inside, data.subjects).logs.mean()
     path = path_of("n_columns", counts.astype(np.float64), judged)
     if path.reason:
         return replace(problem, n_columns=None), path

@@ -248,8 +248,10 @@ Data = TallData | WideData
 
 def together(data: Data, problem: Problem) -> Iterator[tuple[range, list[Sums]]]:
     """Yield folds that are solved together, because their matrices are small, with the sums of all other rows."""
-    mean = data.sums(problem).moments[0].mean
-    size = max((DEVICE_TOGETHER_SIZE if is_foreign(mean) else TOGETHER_SIZE) // mean.shape[0], 1)
+    mean, size = data.sums(problem).moments[0].mean, 1
+    # The number of coordinates of scaled wide rows depends on the fold.
+    if isinstance(data, TallData) or problem.scale is None:
+        size = max((DEVICE_TOGETHER_SIZE if is_foreign(mean) else TOGETHER_SIZE) // mean.shape[0], 1)
     for first in range(0, data.n_folds, size):
         folds = range(first, min(first + size, data.n_folds))
         yield folds, [data.sums(problem, fold) for fold in folds]

@@ -32,24 +32,24 @@ def log_ratio(own: Float, against: Float, fitted: Float) -> Float:
 
 
 class HeldVariances(NamedTuple):
-    """Second moments of the rows of a fold along vectors that were found without it.
+    """Second moments of the rows of folds along vectors that were found without each fold.
 
     Attributes
     ----------
-    target : ndarray of shape (d,)
+    target : ndarray of shape (n_folds, d)
         About the target's own mean, or the backgrounds'.
-    backgrounds : ndarray of shape (n_backgrounds, d)
-    steps : ndarray of shape (n_datasets, d)
+    backgrounds : ndarray of shape (n_folds, n_backgrounds, d)
+    steps : ndarray of shape (n_folds, n_datasets, d)
         Mean score of the rows of each dataset.
-    apart : ndarray of shape (d,)
+    apart : ndarray of shape (n_folds, d)
         Mean of the target's rows less the backgrounds' mean without the fold.
-    fitted : ndarray of shape (d,)
+    fitted : ndarray of shape (n_folds, d)
         Variance of the target without the fold.
-    factors : ndarray of shape (n_datasets,)
+    factors : ndarray of shape (n_folds, n_datasets)
         The factor of scores that corrects for the estimated centre.
-    centres : list of array of shape (n_features,)
+    centres : array of shape (n_folds, n_datasets, n_features)
         The point from which the scores of each dataset are measured.
-    logs : ndarray of shape (d,)
+    logs : ndarray of shape (n_folds, d)
         The logarithm of the held-out ratio; NaN if a variance is only rounding.
     """
 
@@ -59,39 +59,47 @@ class HeldVariances(NamedTuple):
     apart: Float
     fitted: Float
     factors: Float
-    centres: list[Float]
+    centres: Float
     logs: Float
 
 
 def held_variances(
-    problem: Problem, train: Sums, test: Sequence[Moments], vectors: Float, subjects: bool = False
+    problem: Problem, trains: Sequence[Sums], tests: Sequence[Sequence[Moments]], vectors: Float, subjects: bool = False
 ) -> HeldVariances:
-    """Return the second moments of held-out rows along vectors in the coordinates of the sums.
+    """Return the second moments of held-out rows along the vectors of each fold, in the coordinates of its sums.
 
     Rows are centred by the mean of their fold: the mean of the other folds can be moved by an outlying row. With whole
     subjects in a fold, they are centred by the mean of the other folds: the mean of a fold would hide how subjects
     differ.
     """
-    fitted, rows = list(train.moments), list(test)
-    if problem.n_covariates:
-        rows = [adjusted(part, problem.n_covariates, by=own) for part, own in zip(rows, fitted, strict=True)]
-        fitted = [adjusted(part, problem.n_covariates) for part in fitted]
-    centred = fitted if subjects else rows
-    counts = np.array([part.effective_count for part in centred])
+    xp, q, fitted = namespace(vectors), problem.n_covariates, [train.moments for train in trains]
+    if q:
+        pairs = zip(tests, fitted, strict=True)
+        tests = [[adjusted(part, q, by=own) for part, own in zip(*pair, strict=True)] for pair in pairs]
+        fitted = [tuple(adjusted(part, q) for part in parts) for parts in fitted]
+    counts = np.array([[part.effective_count for part in parts] for parts in (fitted if subjects else tests)])
     # Subtracting the mean of n other rows adds 1/n of the variance; the mean of the n rows themselves removes 1/n.
     # Weights can leave less than one effective row.
     factors = 1.0 / np.sqrt(1.0 + 1.0 / counts if subjects else np.maximum(1.0 - 1.0 / counts, 0.1))
-    middle = mixed(problem.weights, [part.mean for part in fitted[1:]])
-    centres = [part.mean for part in centred]
+    n_folds, n_datasets = counts.shape
+    means, others = (
+        xp.reshape(xp.stack([part.mean for parts in every for part in parts]), (n_folds, n_datasets, -1))
+        for every in (tests, fitted)
+    )
+    middle = mixed(problem.weights, [others[:, place] for place in range(1, n_datasets)])[:, None]
+    centres = others if subjects else means
     if problem.center == "background":
-        centres[0], factors[0] = middle, 1.0
-    away = [part.mean - centre for part, centre in zip(rows, centres, strict=True)]
-    *steps, apart = to_host(product(namespace(middle).stack([*away, rows[0].mean - middle]), vectors))
-    along = np.array([to_host(part.variance(vectors)) for part in rows])
-    squares, steps = (along + np.square(steps)) * factors[:, None] ** 2, np.array(steps) * factors[:, None]
-    spread = to_host(fitted[0].variance(vectors))
-    logs = log_ratio(squares[0], problem.weights @ squares[1:], spread)
-    return HeldVariances(squares[0], squares[1:], steps, apart, spread, factors, centres, logs)
+        centres = concat([middle, centres[:, 1:]], axis=1)
+        factors[:, 0] = 1.0
+    steps = to_host(concat([means - centres, means[:, :1] - middle], axis=1) @ vectors)
+    every = zip(tests, fitted, vectors, strict=True)
+    along = [part.variance(own) for test, fit, own in every for part in (*test, fit[0])]
+    spreads = np.reshape(to_host(xp.stack(along)), steps.shape)
+    squares = (spreads[:, :-1] + steps[:, :-1] ** 2) * factors[:, :, None] ** 2
+    against = problem.weights @ squares[:, 1:]
+    logs = log_ratio(squares[:, 0], against, spreads[:, -1])
+    own_steps = steps[:, :-1] * factors[:, :, None]
+    return HeldVariances(squares[:, 0], squares[:, 1:], own_steps, steps[:, -1], spreads[:, -1], factors, centres, logs)
 
 
 # Correlations that differ by less than this are ties.
@@ -185,18 +193,17 @@ def judge(problem: Problem, data: Data, folds: Folds | Places, inner: Float, *, 
     moved = whole.lift is not None and problem.scale is not None
     few = problem.n_columns is not None and is_sparse_problem(problem, whole)
     vectors, held, offsets, counts, slopes, flat = [], [], [], [], [], ""
-    solved = (
-        (fold, train, pair)
-        for folds, trains in together(data, problem)
-        for fold, train, pair in zip(folds, trains, solve_folds(trains, problem, seed), strict=True)
-    )
-    for fold, train, (values, found) in solved:
-        test = data.held_out(problem, fold)
-        inside = train.dropped(found) if few else found
-        found = train.lifted(found) if moved and not few else found
-        within = whole.dropped(found) if few or moved else inside
-        order, factors = aligned(target, inner, images, within)
-        values, theirs = to_host(values)[order], to_host(target.variance(take(within, order, axis=1)))
+    for folds_of_group, trains in together(data, problem):
+        tests = [data.held_out(problem, fold) for fold in folds_of_group]
+        pairs = solve_folds(trains, problem, seed)
+        found = inside = [vectors for _, vectors in pairs]
+        if few:
+            inside = [train.dropped(part) for train, part in zip(trains, found, strict=True)]
+        elif moved:
+            found = [train.lifted(part) for train, part in zip(trains, inside, strict=True)]
+        within = [whole.dropped(part) for part in found] if few or moved else inside
+        orders, factors, theirs = aligned(target, inner, images, within)
+        values = np.take_along_axis(np.array([to_host(values) for values, _ in pairs]), orders, axis=1)
         endless = np.isinf(values)
         if endless.any():
             # Without variance of the background in a fold, the unit of all rows is used.
@@ -204,33 +211,39 @@ def judge(problem: Problem, data: Data, folds: Folds | Places, inner: Float, *, 
             factors = factors * np.sqrt(np.where(endless & (theirs > 0.0), own / theirs, 1.0))
         elif np.any(np.abs(values) < LEAST_BACKGROUND * theirs):
             flat = flat or "the target"
-        inside, found = (take(part, order, axis=1) * like(factors, part) for part in (inside, found))
-        held.append(held_variances(problem, train, test, inside, data.subjects))
-        vectors.append(found)
+        inside, found = (_arranged(parts, orders, factors) for parts in (inside, found))
+        held.append(held_variances(problem, trains, tests, inside, data.subjects))
+        vectors += list(found)
         away = centre
-        if moved and train.origin is not None:
-            away = whole.point(centre) - train.origin
-        away = product(away[None, :], found if moved else inside)
-        offsets.append(to_host(product(namespace(inside).stack(held[-1].centres), inside) - away))
-        counts.append([part.total_weight for part in test])
+        if moved and trains[0].origin is not None:
+            away = whole.point(centre) - trains[0].origin
+        away = away @ (found if moved else inside)
+        offsets.append(to_host(held[-1].centres @ inside - away[:, None]))
+        counts += [[part.total_weight for part in test] for test in tests]
         if problem.n_covariates:
-            slopes.append([_slopes(part, problem.n_covariates, inside) for part in train.moments])
+            every = zip(trains, inside, strict=True)
+            slopes += [[_slopes(part, problem.n_covariates, own) for part in train.moments] for train, own in every]
     if not few and not moved and whole.lift is not None:
         # One pass over the rows for all folds.
-        every = whole.lift(concat(vectors, axis=1))
-        width = inner.shape[1]
-        vectors = [every[:, fold * width : (fold + 1) * width] for fold in range(data.n_folds)]
+        lifted, width = whole.lift(concat(vectors, axis=1)), inner.shape[1]
+        vectors = [lifted[:, fold * width : (fold + 1) * width] for fold in range(data.n_folds)]
     ratios = pooled(problem, held, np.array(counts).T)
     unit = ratios["unit"]
     return HeldOut(
         **ratios,
         vectors=namespace(vectors[0]).stack([part / like(unit, part) for part in vectors]),
-        offsets=np.swapaxes(np.array(offsets), 0, 1) / unit,
-        factors=np.array([part.factors for part in held]).T,
+        offsets=np.swapaxes(np.concatenate(offsets), 0, 1) / unit,
+        factors=np.concatenate([part.factors for part in held]).T,
         folds=folds,
         slopes=None if not slopes else [[part / unit for part in own] for own in zip(*slopes, strict=True)],
         flat=flat,
     )
+
+
+def _arranged(folds: Sequence[Float], orders: Array, factors: Float) -> Float:
+    """Return the vectors of folds in other orders, multiplied by factors."""
+    every = zip(folds, orders, factors, strict=True)
+    return namespace(folds[0]).stack([take(part, order, axis=1) * like(by, part) for part, order, by in every])
 
 
 def _slopes(moments: Moments, q: int, inside: Float) -> Float:
@@ -240,22 +253,27 @@ def _slopes(moments: Moments, q: int, inside: Float) -> Float:
     return np.linalg.pinv(covariance[size:, size:]) @ covariance[size:, :size] @ to_host(inside)
 
 
-def aligned(target: Moments, reference: Float, images: Float, inner: Float) -> tuple[Array, Float]:
-    """Return the order and the signs that match components to a reference.
+def aligned(target: Moments, reference: Float, images: Float, folds: Sequence[Float]) -> tuple[Array, Float, Float]:
+    """Return the order and the signs that match the components of folds to a reference, and the target's variances.
 
     Components are matched by the correlation of their scores in the target, which does not depend on units. Ties (rows
     along one line) are resolved by angles. `images` is the target's covariance times the reference.
     """
-    spreads = to_host(column_products(images, reference)), to_host(target.variance(inner))
-    own, theirs = (np.sqrt(np.maximum(part, 0.0)) for part in spreads)
-    sizes = own[:, None] * theirs
-    both = to_host(product(images.T, inner))
+    n_folds, width = len(folds), reference.shape[1]
+    every = concat(folds, axis=1)
+    theirs = to_host(target.variance(every))
+    own = np.sqrt(np.maximum(to_host(column_products(images, reference)), 0.0))
+    sizes = own[:, None] * np.sqrt(theirs)
+    both = to_host(product(images.T, every))
     both = np.divide(both, sizes, out=np.zeros_like(both), where=sizes > 0.0)
-    lengths = to_host(column_norms(reference))[:, None] * to_host(column_norms(inner))
-    angles = np.divide(to_host(product(reference.T, inner)), lengths, out=np.zeros_like(both), where=lengths > 0.0)
+    lengths = to_host(column_norms(reference))[:, None] * to_host(column_norms(every))
+    angles = np.divide(to_host(product(reference.T, every)), lengths, out=np.zeros_like(both), where=lengths > 0.0)
     # A correlation that is not a number is not a match.
-    _, order = optimize.linear_sum_assignment(-np.fmax(np.minimum(np.abs(both), 1.0), 0.0) - TIED * np.abs(angles))
-    return order, np.where(both[np.arange(len(order)), order] < 0, -1.0, 1.0)
+    costs = -np.fmax(np.minimum(np.abs(both), 1.0), 0.0) - TIED * np.abs(angles)
+    orders = [optimize.linear_sum_assignment(part)[1] for part in np.split(costs, n_folds, axis=1)]
+    places = np.array(orders) + width * np.arange(n_folds)[:, None]
+    signs = np.where(both[np.arange(width), places] < 0, -1.0, 1.0)
+    return np.array(orders), signs, theirs[places]
 
 
 def pooled(problem: Problem, held: Sequence[HeldVariances], counts: Float) -> dict[str, Float]:
@@ -264,7 +282,7 @@ def pooled(problem: Problem, held: Sequence[HeldVariances], counts: Float) -> di
     `counts`, of shape (n_datasets, n_folds), are the weights of the rows of each fold.
     """
     n_folds = counts.shape[1]
-    target, backgrounds, steps, apart, fitted = map(np.array, list(zip(*held, strict=True))[:5])
+    target, backgrounds, steps, apart, fitted = map(np.concatenate, list(zip(*held, strict=True))[:5])
     # First with all folds, then without each fold.
     kept = np.vstack([np.ones(n_folds), 1.0 - np.eye(n_folds)]) * counts[:, None, :]
     shares = kept / kept.sum(axis=2, keepdims=True)
