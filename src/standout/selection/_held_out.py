@@ -196,7 +196,8 @@ def judge(problem: Problem, data: Data, folds: Folds | Places, inner: Float, *, 
     for folds_of_group, trains in together(data, problem):
         tests = [data.held_out(problem, fold) for fold in folds_of_group]
         pairs = solve_folds(trains, problem, seed)
-        found = inside = [vectors for _, vectors in pairs]
+        found: Any = [vectors for _, vectors in pairs]
+        inside: Any = found
         if few:
             inside = [train.dropped(part) for train, part in zip(trains, found, strict=True)]
         elif moved:
