@@ -182,7 +182,12 @@ def column_norms(matrix: Array) -> Array:
 
 def diagonal(matrix: Array) -> Array:
     """Return the diagonal of a matrix, or of each of a stack of them."""
-    return namespace(matrix).linalg.diagonal(matrix) if is_foreign(matrix) else np.diagonal(matrix, axis1=-2, axis2=-1)
+    return namespace(matrix).linalg.diagonal(matrix) if is_foreign(matrix) else matrix.diagonal(axis1=-2, axis2=-1)
+
+
+def nonnegative(numbers: Array) -> Array:
+    """Return zero for numbers that rounding has made negative."""
+    return namespace(numbers).clip(numbers, 0.0, None) if is_foreign(numbers) else np.maximum(numbers, 0.0)
 
 
 def add_to_diagonal(matrix: Array, value: float | Array) -> Array:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from standout._arrays import Float, Rows, double, in_type_of, inner, squared_lengths, sum_of_squares, weighted_sum
 from standout._messages import InvalidTypeError, InvalidValueError
-from standout._xp import column_products, like, namespace
+from standout._xp import column_products, like, namespace, nonnegative
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,7 +188,7 @@ class Moments(ABC):
 
     def variance(self, U: Float) -> Float:
         """Return the variance of the data along each column of U: ``uᵀCu``."""
-        return namespace(U).clip(column_products(U, self.apply(U)), 0.0, None)
+        return nonnegative(column_products(U, self.apply(U)))
 
     @abstractmethod
     def taken(self, columns: npt.NDArray[np.intp]) -> Moments:

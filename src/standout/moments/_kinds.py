@@ -22,7 +22,7 @@ from standout._arrays import (
     weighted_sum,
 )
 from standout._messages import InvalidTypeError
-from standout._xp import diagonal, is_foreign, namespace, take
+from standout._xp import diagonal, is_foreign, namespace, nonnegative, take
 from standout.moments._base import Moments, NormSums, WeightSums, two_sum
 
 # Rows are removed only if the variance of every column falls by at most this factor.
@@ -74,7 +74,7 @@ class ScatterMoments(Moments):
     def variances(self) -> Float:
         """Variance of each column."""
         # Rounding can make the variance of a nearly constant column negative.
-        return namespace(self.scatter).clip(diagonal(self.scatter), 0.0, None) / self.total_weight
+        return nonnegative(diagonal(self.scatter)) / self.total_weight
 
     def covariance(self) -> Float:
         """Return the covariance matrix."""

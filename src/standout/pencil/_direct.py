@@ -13,6 +13,7 @@ from standout._xp import (
     leading_eigenvectors,
     like,
     namespace,
+    nonnegative,
     solve_triangular,
     take,
     whiten,
@@ -48,7 +49,7 @@ def solve_dense(pencil: Pencil, n_components: int) -> Solution:
     if factor is not None:
         vectors = solve_triangular(factor, vectors, transposed=True)
     if pencil.a.is_nonnegative:
-        values = namespace(values).clip(values, 0.0, None)  # negative values are rounding errors
+        values = nonnegative(values)
     return finish(pencil, values, vectors, "dense")
 
 

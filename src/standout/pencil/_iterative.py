@@ -22,6 +22,7 @@ from standout._xp import (
     is_foreign,
     like,
     namespace,
+    nonnegative,
     solve_triangular,
     to_host,
 )
@@ -99,7 +100,7 @@ def _solve_lanczos(pencil: Pencil, n_components: int, seed: int) -> Solution:
     images = pencil.a.apply(vectors), pencil.b.apply(vectors)
     values = column_products(vectors, images[0]) / column_products(vectors, images[1])
     if pencil.a.is_nonnegative:
-        values = namespace(values).clip(values, 0.0, None)
+        values = nonnegative(values)
     return finish(pencil, values, vectors, "iterative", images=images)
 
 

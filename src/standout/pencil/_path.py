@@ -5,7 +5,7 @@ Everything here works on stacks: the pencils of several folds, of the same size,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,14 +13,15 @@ import numpy as np
 from scipy import linalg
 
 from standout._arrays import Float
-from standout._xp import concat, diagonal, eye, is_foreign, like, namespace, to_host, zeros
+from standout._xp import cholesky, concat, diagonal, eye, is_foreign, like, namespace, to_host, zeros
 from standout.moments import Moments, ScatterMoments
+from standout.pencil._direct import is_weak
 from standout.pencil._iterative import LOOK, MORE, cast, halves_of, krylov, orthonormal, random, transposed
 
-# Representatives, as shares of the length of a path. Nearly full regularisation hardly changes the components.
-REPRESENTATIVES = (0.0, 0.22, 0.83)
-# Products for the first representative, and for those that start from the vectors of another one.
-FIRST_STEPS, NEXT_STEPS = 6, 5
+# Representatives, as shares of the length of a path.
+REPRESENTATIVES = (0.0, 0.3, 0.6, 0.9)
+# Products for the representatives.
+PATH_STEPS = 6
 # Products for the components of a fold. They start from random vectors, so that results do not depend on the path or
 # the array library, and end at this residual.
 FOLD_STEPS, FOLD_EXACT = 18, 1e-9
@@ -29,8 +30,12 @@ FOLD_STEPS, FOLD_EXACT = 18, 1e-9
 UNEVEN, MOST_UNEVEN = 1e4, 1e10
 # From this size on, paths are computed in single precision, which is enough for a choice.
 LEAST_SINGLE = 256
+# Relative error of the values of a path.
+ROUGH = 1e-7
 # Up to these sizes LAPACK solves all values of a path, and its representatives and the pencils of folds.
 WHOLE_SIZE, SMALL_SIZE = 20, 128
+# Extra vectors of a representative that LAPACK solves.
+SMALL_MORE = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,21 +128,21 @@ class _Stack:
         return not self.second.any() and bool(np.all(self.ridges == 1.0))
 
     def summed(self, coefficients: Float, ridges: Float) -> Float:
-        """Return the sums of the matrices of each fold with a ridge, a stack of shape (n_folds, n, n)."""
+        """Return sums of the matrices of each fold with a ridge, a stack of shape (n_folds * n_values, n, n)."""
         xp, (n_folds, n_terms, size, _) = namespace(self.matrices), self.matrices.shape
         flat = xp.reshape(self.matrices, (n_folds, n_terms, -1))
-        whole = xp.reshape(cast(coefficients[:, None], flat) @ flat, (n_folds, size, size))
-        ridge = cast(ridges[:, None] * self.scale**2, flat)
+        whole = xp.reshape(cast(coefficients, flat) @ flat, (-1, size, size))
+        ridge = cast(np.reshape(ridges[:, :, None] * self.scale[:, None] ** 2, (-1, size)), flat)
         if is_foreign(flat):
             return whole + ridge[:, :, None] * eye(size, whole)
         # In place: matrices may be large.
-        whole.reshape(n_folds, -1)[:, :: size + 1] += ridge
+        whole.reshape(len(whole), -1)[:, :: size + 1] += ridge
         return whole
 
-    def inside(self, basis: Float | None, values: Any, count: int, precision: float = 0.0) -> tuple[Float, Float]:
+    def inside(self, basis: Float | None, values: Any, count: int, exact: bool = False) -> tuple[Float, Float]:
         """Return values and vectors at some values, in the span of bases or in all directions.
 
-        If B is singular, values are NaN and vectors zero.
+        If B is singular, values are NaN and vectors zero. For a choice, rough values are enough.
         """
         small, squares = self.matrices, self.scale[:, :, None] ** 2
         if basis is not None:
@@ -145,64 +150,91 @@ class _Stack:
             ridge = to_host(transposed(basis) @ (cast(squares, basis) * basis))
         else:
             ridge = squares * np.eye(len(squares[0]))
-        small = to_host(small).astype(np.float64)
-        flat, size = np.reshape(small, (*small.shape[:2], -1)), small.shape[-1]
-        a, b = (np.reshape(part[:, values] @ flat, (len(flat), -1, size, size)) for part in (self.first, self.second))
-        b += self.ridges[:, values, None, None] * ridge[:, None]
+        small, size = to_host(small).astype(np.float64), small.shape[-1]
+        first, second, ridges = self.first[:, values], self.second[:, values], self.ridges[:, values]
         count = min(count, size)
-        found, turn = np.full((*a.shape[:-2], count), np.nan), np.zeros((*a.shape[:-1], count))
-        variances = 1.0 * diagonal(b)
-        known = np.isfinite(a).all(axis=(-1, -2)) & np.isfinite(b).all(axis=(-1, -2))
-        for place in zip(*np.nonzero(known), strict=True):
+        found, turn = np.full((*ridges.shape, count), np.nan), np.zeros((*ridges.shape, size, count))
+        # The largest value is at least the ratio of the traces.
+        traces = np.trace(small, axis1=-2, axis2=-1)[..., None]
+        own = np.abs(first @ traces)[..., 0]
+        other = (second @ traces)[..., 0] + ridges * np.trace(ridge, axis1=-2, axis2=-1)[:, None]
+        rough = np.zeros_like(own) if exact else ROUGH * own / np.where(other > 0.0, other, np.inf)
+        # Fold by fold: the memory of larger arrays is returned and fetched again each time.
+        for fold in np.flatnonzero(np.isfinite(small).all(axis=(1, 2, 3))).tolist():
+            flat = np.reshape(small[fold], (-1, size * size))
             # The transpose of a symmetric matrix is the same matrix in LAPACK's order of memory.
-            own, vectors, n_found, _, info = linalg.lapack.dsygvx(
-                a[place].T, b[place].T, range="I", il=size - count + 1, iu=size, overwrite_a=True, overwrite_b=True
-            )
-            if info == 0 and n_found == count:
-                found[place], turn[place] = own[count - 1 :: -1], vectors[:, ::-1]
-        weak = np.any(diagonal(b) ** 2 < 100.0 * size * precision * variances, axis=-1)
-        found[weak], turn[weak] = np.nan, 0.0
+            a, b = ((part[fold] @ flat).reshape((-1, size, size)).swapaxes(1, 2) for part in (first, second))
+            b += ridges[fold, :, None, None] * ridge[fold]
+            variances = diagonal(b).copy()
+            for place, (left, right, tolerance) in enumerate(zip(a, b, rough[fold].tolist(), strict=True)):
+                values, vectors, n_found, _, info = linalg.lapack.dsygvx(
+                    left,
+                    right,
+                    range="I",
+                    il=size - count + 1,
+                    iu=size,
+                    abstol=tolerance,
+                    overwrite_a=True,
+                    overwrite_b=True,
+                )
+                if info == 0 and n_found == count:
+                    found[fold, place], turn[fold, place] = values[count - 1 :: -1], vectors[:, ::-1]
+            if exact:
+                weak = np.any(diagonal(b) ** 2 < 100.0 * size * self.precision * variances, axis=-1)
+                found[fold, weak], turn[fold, weak] = np.nan, 0.0
         turn = like(turn, self.matrices)
         vectors = turn if basis is None else basis[:, None] @ turn
         return found, vectors * self.units[:, None, :, None]
 
     def iterated(
-        self, value: int, count: int, steps: int, span: Float | None = None, tolerance: float = 0.0
+        self, places: Sequence[int], count: int, steps: int, span: Float | None = None, tolerance: float = 0.0
     ) -> tuple[Float, Float] | None:
-        """Return values and vectors at one value by iterations, with more vectors than wanted; None if B is singular.
+        """Return values and vectors at some values by iterations, with more vectors than wanted; None if B is singular.
 
         They start from the best vectors of a span, or from random ones, and use ``L⁻¹ A L⁻ᵀ`` with ``B = L Lᵀ``. For a
         difference they use ``L⁻¹ E L⁻ᵀ`` with ``σ E - A = L Lᵀ``, and σ just above all eigenvalues, found by trying.
         """
-        target, square = self.matrices[:, 0], cast(self.scale[:, :, None] ** 2, self.matrices)
-        block = orthonormal(target @ random(target.shape[-1], count + MORE, 0, target)) if span is None else span
-        bounds, shift, halves = np.full((1, 1), np.nan), None, None
+        xp, target, square = namespace(self.matrices), self.matrices[:, 0], self.scale[:, None, :, None] ** 2
+        (n_folds, _, size, _), n_values = self.matrices.shape, len(places)
+        square, shift, halves = cast(square, self.matrices), None, None
+        block = orthonormal(target @ random(size, count + MORE, 0, target)) if span is None else span
         if span is not None or self.difference:
-            found, vectors = self.inside(block, [value], count + MORE)
-            bounds, block = found[:, 0], vectors[:, 0] / self.units[..., None]
+            bounds, vectors = self.inside(block, places, count + MORE)
+            blocks = vectors / self.units[:, None, :, None]
+        else:
+            blocks = xp.stack([block] * n_values, axis=1)
         if not self.difference:
             limit = self.precision if tolerance else 0.0
-            halves = halves_of(self.summed(self.second[:, value], self.ridges[:, value]), limit)
+            halves = halves_of(self.summed(self.second[:, places], self.ridges[:, places]), limit)
         elif np.all(np.isfinite(bounds)):
-            step = 0.1 * (bounds[:, 0] - bounds[:, -1]) + 1e-3 * np.abs(bounds).max(axis=-1)
+            step = 0.1 * (bounds[..., 0] - bounds[..., -1]) + 1e-3 * np.abs(bounds).max(axis=-1)
             step = np.where(step > 0.0, step, 1.0)
             while halves is None:
-                shift = bounds[:, 0] + step
-                halves = halves_of(self.summed(-self.first[:, value], shift))
+                shift = bounds[..., 0] + step
+                halves = halves_of(self.summed(-self.first[:, places], shift))
                 step = 4.0 * step
         if halves is None:
             return None
-        forward, backward = halves
+
+        def halved(half: Callable[[Float], Float], part: Float) -> Float:
+            return xp.reshape(half(xp.reshape(part, (-1, *part.shape[-2:]))), part.shape)
 
         def turned(part: Float) -> Float:
-            return forward(target @ part if shift is None else square * part)
+            if shift is not None:
+                return halved(halves[0], square * part)
+            # One product of a fold for all values.
+            wide = xp.moveaxis(part, 1, 2)
+            images = xp.reshape(target @ xp.reshape(wide, (n_folds, size, -1)), wide.shape)
+            return halved(halves[0], xp.moveaxis(images, 1, 2))
 
-        values, vectors, _ = krylov(lambda part: turned(backward(part)), turned(block), count, steps, tolerance)
-        vectors = backward(vectors)
+        start = turned(blocks)
+        values, vectors, _ = krylov(lambda part: turned(halved(halves[1], part)), start, count, steps, tolerance)
+        vectors = halved(halves[1], vectors)
         if shift is None:
-            return values * self.first[:, value, :1], vectors
+            return values * self.first[:, places, :1], vectors * self.units[:, None, :, None]
         # Vectors of unit length in B, as for ratios.
-        return shift[:, None] - 1.0 / values, vectors / cast(np.sqrt(values)[:, None], vectors)
+        vectors = vectors / cast(np.sqrt(values)[..., None, :], vectors)
+        return shift[..., None] - 1.0 / values, vectors * self.units[:, None, :, None]
 
 
 def path_vectors(folds: Sequence[Posed], n_components: int, *, single: bool = True) -> Float | None:
@@ -218,29 +250,47 @@ def path_vectors(folds: Sequence[Posed], n_components: int, *, single: bool = Tr
     stack = _Stack.of(folds, single)
     if stack is None:
         return None
-    places = np.unique(np.round((n_values - 1) * np.array(REPRESENTATIVES)).astype(int))[::-1]
+    places = np.round((n_values - 1) * np.array(REPRESENTATIVES)).astype(int).tolist()
+    # Without a ridge B can be singular.
+    places = np.unique([int(not folds[0].ridges[0].any()), *places[1:]]).tolist()
+    known: dict[int, Float] = {}
     # A problem without a basis is solved in all of its directions.
     basis = None
     if size > WHOLE_SIZE and len(places) * (n_components + MORE) < size:
-        blocks = list[Float]()
         if size <= SMALL_SIZE:
-            values, vectors = stack.inside(None, places, n_components + MORE)
-            known = np.flatnonzero(np.isfinite(values).all(axis=(0, 2))).tolist()
-            blocks = [vectors[:, place] / stack.units[..., None] for place in known]
+            values, vectors = stack.inside(None, places, n_components + SMALL_MORE)
+            if np.isfinite(values).all():
+                known = {place: vectors[:, number] for number, place in enumerate(places)}
         else:
-            span = None
-            for place in places.tolist():
-                found = stack.iterated(place, n_components, NEXT_STEPS if blocks else FIRST_STEPS, span)
+            # Vectors of a difference are the start for the next value.
+            for group in [[place] for place in reversed(places)] if stack.difference else [places]:
+                span = orthonormal(known[min(known)] / stack.units[..., None]) if known else None
+                found = stack.iterated(group, n_components, PATH_STEPS, span)
                 if found is not None:
-                    blocks.append(found[1])
-                    span = orthonormal(found[1])
-        if not blocks and single:
+                    known |= {place: found[1][:, number] for number, place in enumerate(group)}
+        if not known and single:
             return path_vectors(folds, n_components, single=False)
-        if not blocks:
+        if not known:
             return zeros((n_folds, size, n_values * n_components), stack.units)
-        basis = orthonormal(concat(blocks, axis=-1))
-    vectors = stack.inside(basis, slice(None), n_components)[1]
-    return concat([vectors[:, place] for place in range(n_values)], axis=-1)
+        basis = orthonormal(concat(list(known.values()), axis=-1) / stack.units[..., None])
+    others = [place for place in range(n_values) if place not in known]
+    vectors = stack.inside(basis, others, n_components)[1]
+    known |= {place: vectors[:, number] for number, place in enumerate(others)}
+    if basis is not None and not folds[0].ridges[0]:
+        # The span has no directions in which B is zero.
+        known[0][_singular(stack, folds)] = 0.0
+    return concat([known[place][..., :n_components] for place in range(n_values)], axis=-1)
+
+
+def _singular(stack: _Stack, folds: Sequence[Posed]) -> list[int]:
+    """Return the folds whose B is singular at the first value. Single precision can rule it out."""
+    found, single = [], stack.matrices.dtype == np.float32
+    for place, matrix in enumerate(stack.summed(stack.second[:, :1], stack.ridges[:, :1])):
+        variances, factor = 1.0 * diagonal(matrix), cholesky(matrix)
+        if factor is None or is_weak(factor, variances, float(np.finfo(np.float32 if single else np.float64).eps)):
+            found.append(place)
+    whole = _Stack.of(folds) if found and single else None
+    return found if whole is None else _singular(whole, folds)
 
 
 def fold_vectors(folds: Sequence[Posed], n_components: int) -> list[tuple[Float, Float] | None]:
@@ -255,13 +305,13 @@ def fold_vectors(folds: Sequence[Posed], n_components: int) -> list[tuple[Float,
     if stack is None:
         return [None] * len(folds)
     if size <= SMALL_SIZE or size < (LOOK + 1) * (n_components + MORE):
-        values, vectors = stack.inside(None, slice(1), n_components, stack.precision)
+        values, vectors = stack.inside(None, slice(1), n_components, exact=True)
         values, vectors = values[:, 0], vectors[:, 0]
     else:
-        found = stack.iterated(0, n_components, FOLD_STEPS, tolerance=FOLD_EXACT)
+        found = stack.iterated([0], n_components, FOLD_STEPS, tolerance=FOLD_EXACT)
         if found is None:
             return [None] * len(folds)
-        values = found[0][:, :n_components]
-        vectors = found[1][..., :n_components] * stack.units[..., None]
+        values = found[0][:, 0, :n_components]
+        vectors = found[1][:, 0, :, :n_components]
     usable: Any = np.isfinite(values).all(axis=1)
     return [(values[i], vectors[i]) if known else None for i, known in enumerate(usable)]

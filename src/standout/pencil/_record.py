@@ -23,6 +23,7 @@ from standout._xp import (
     largest_entries,
     like,
     namespace,
+    nonnegative,
     take,
 )
 from standout.moments import Moments, RowMoments
@@ -139,7 +140,7 @@ class Form:
             scale = xp.sqrt(bare.diagonal)
             safe = xp.where(scale > 0.0, scale, 1.0)
             values, vectors = eigh(bare.matrix() / (safe[:, None] * safe))
-            parts.append(xp.sqrt(xp.clip(values, 0.0, None))[:, None] * vectors.T * scale)
+            parts.append(xp.sqrt(nonnegative(values))[:, None] * vectors.T * scale)
         if self.has_ridge or not parts:
             parts.append(self.ridge**0.5 * eye(self.n_features, parts[0] if parts else np.zeros(0)))
         return stacked(parts)
