@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks import inference as simulations
-from standout import DiscriminativePCA, KernelDiscriminativePCA, bootstrap
+from standout import ContrastivePCA, DiscriminativePCA, KernelDiscriminativePCA, bootstrap
 from standout._messages import InvalidValueError
 from standout.selection._bootstrap import _fisher_intervals, _Refit
 from standout.selection._units import plan_subjects
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::standout._messages.FindingWarni
 def test_left_out_ratios_are_those_of_the_rows_that_were_not_drawn(rng):
     X, Y = two(rng, 40, 50, 4, 1.0)
     model = fitted(X, Y, shrinkage=0.2)
-    refit = _Refit(open_datasets(X, Y), model.problem_, rng)
+    refit = _Refit(open_datasets(X, Y), model.problem_, model.components_.T, rng)
     times = next(refit.deck.plan.times(rng, 1))
     ratio, _, correlations = refit.draw(times)
     rows = refit.deck.numbers(refit.deck.plan.parts[0])
@@ -50,7 +50,7 @@ def test_a_bootstrap_is_its_definition_written_out(rng, center):
     given = {"shrinkage": 0.2, "background_weights": shares, "center": center, "cv": None}
     model = DiscriminativePCA(2, **given).fit(X, background=[Y, Z])
     found = bootstrap(model, X, background=[Y, Z], n_draws=12, level=0.8)
-    refit = _Refit(open_datasets(X, [Y, Z]), model.problem_, np.random.default_rng([0, 1]))
+    refit = _Refit(open_datasets(X, [Y, Z]), model.problem_, model.components_.T, np.random.default_rng([0, 1]))
     # The draws are the same; the rows of the deck are in an order of their own.
     rows = refit.deck.numbers(refit.deck.plan.parts[0])
     C = np.cov(X.T, bias=True)
@@ -150,3 +150,18 @@ def test_a_bootstrap_that_cannot_be_made_is_an_error(rng):
         bootstrap(fitted(X, Y), X, background=Y, n_draws=1)
     with pytest.raises(InvalidValueError, match="level=2.0 is not between 0 and 1"):
         bootstrap(fitted(X, Y), X, background=Y, level=2.0)
+
+
+@pytest.mark.parametrize("width", [4, 900])
+def test_intervals_are_in_the_order_of_the_fit(rng, width):
+    # The first column has the larger difference of variances, the second one the larger ratio.
+    X, Y = rng.normal(size=(2, 400, width))
+    X[:, :2] *= [10.5, 3.0]
+    Y[:, 0] *= 9.5
+    model = ContrastivePCA(2, alpha=1.0).fit(X, background=Y)
+    assert np.abs(model.correlations_).argmax(axis=1).tolist() == [1, 0]
+    found = bootstrap(model, X, background=Y, n_draws=10)
+    assert np.all(np.mean(found.ratio_intervals, axis=1)[0] > found.ratio_intervals[1])
+    for own, intervals in zip(model.correlations_, found.correlation_intervals, strict=True):
+        place = np.abs(own).argmax()
+        assert intervals[place, 0] <= own[place] <= intervals[place, 1]

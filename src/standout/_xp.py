@@ -28,6 +28,8 @@ Float: TypeAlias = npt.NDArray[np.float64]
 # Size of the blocks that a device converts or multiplies. Every call makes a device wait, so blocks are larger than
 # on the host.
 DEVICE_BLOCK_BYTES = 512 * 2**20
+# Larger matrices on a device are factorised by halves.
+FACTOR_SIZE = 256
 
 _ON_HOST = (np.ndarray, np.generic, float, int)
 
@@ -275,6 +277,29 @@ def solve_triangular(factor: Array, right: Array, *, transposed: bool = False, o
         cupyx = import_module("cupyx.scipy.linalg")
         return cupyx.solve_triangular(factor, right, trans=1 if transposed else 0, lower=True)
     return namespace(factor).linalg.solve(factor.mT if transposed else factor, right)
+
+
+def inverse_cholesky(matrices: Array) -> Array | None:
+    """Return the inverses of lower Cholesky factors; None if a matrix is not positive definite.
+
+    Foreign matrices can be a stack. They are inverted by halves, because a device is faster at products than at factors
+    and triangular systems. A NumPy matrix is overwritten.
+    """
+    size = matrices.shape[-1]
+    if size <= FACTOR_SIZE or not is_foreign(matrices):
+        factors = cholesky(matrices)
+        return None if factors is None else solve_triangular(factors, eye(size, factors))
+    half = size // 2
+    first = inverse_cholesky(matrices[..., :half, :half])
+    if first is None:
+        return None
+    across = matrices[..., half:, :half] @ first.mT
+    second = inverse_cholesky(matrices[..., half:, half:] - across @ across.mT)
+    if second is None:
+        return None
+    above = namespace(matrices).zeros_like(matrices[..., :half, half:])
+    below = concat([-(second @ (across @ first)), second], axis=-1)
+    return concat([concat([first, above], axis=-1), below], axis=-2)
 
 
 def whiten(matrix: Array, factor: Array) -> Array:

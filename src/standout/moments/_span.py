@@ -27,9 +27,11 @@ from standout._arrays import (
 from standout._messages import InvalidValueError
 from standout._xp import (
     DEVICE_BLOCK_BYTES,
+    cholesky,
     concat,
     diagonal,
     eigh,
+    inverse_cholesky,
     is_foreign,
     largest,
     like,
@@ -164,7 +166,11 @@ def span_of(rows: Sequence[Rows], weights: Sequence[Float | None] | None = None)
         gram, far, single = _gram(every, origin, single)
         least = SINGLE_CONDITIONED if single else ILL_CONDITIONED
         if _are_similar(gram, every, least):
-            found = (_by_eigenvectors if is_foreign(gram) else _by_pivots)(gram, most, least)
+            # The others give this row of the target, because the mean is subtracted.
+            spare = 0 if weights is None or weights[0] is None else int(np.argmax(weights[0]))
+            found = _by_factors(gram, least, spare)
+            if found is None:
+                found = (_by_eigenvectors if is_foreign(gram) else _by_pivots)(gram, most, least)
             if found is not None:
                 return Span(_split(found[0], every), origin, every, far, single, weights=found[1])
         if not single:
@@ -297,8 +303,27 @@ def pivoted_cholesky(matrix: Float, tol: float) -> tuple[Float, Array]:
     return factor, order[:rank]
 
 
+def _by_factors(gram: Float, least: float, spare: int) -> tuple[Float, Float] | None:
+    """Return coordinates, and the basis as weights of rows; None if rows other than the spare one are dependent.
+
+    The target comes last, so that directions without variance of a background have coordinates that are exactly zero.
+    """
+    xp, order = namespace(gram), np.append(np.delete(np.arange(gram.shape[0]), spare)[::-1], spare)
+    every = take(take(gram, order), order, axis=1)
+    factor = cholesky(1.0 * every[:-1, :-1])
+    if factor is None or float(xp.min(diagonal(factor))) ** 2 < least * largest(diagonal(gram)):
+        return None
+    half = inverse_cholesky(1.0 * every[:-1, :-1])
+    assert half is not None
+    # Rows of the factor are coordinates, columns of its inverse are weights of rows.
+    own, back = every[-1:, :-1] @ half.T, np.argsort(order)
+    pairs = ((xp.tril(factor), own), (half.T, 0.0 * own))
+    coordinates, mixture = (take(concat(list(pair)), back) for pair in pairs)
+    return coordinates, mixture
+
+
 def _by_pivots(gram: Float, most: int, least: float) -> tuple[Float, Float] | None:
-    """Return coordinates, and the basis as weights of rows; None if the Gram matrix is ill-conditioned."""
+    """Return the same for dependent rows; None if the Gram matrix is ill-conditioned."""
     factor, pivots = pivoted_cholesky(gram, 4.0 * len(gram) * EPS)
     rank = min(factor.shape[1], most)
     factor, pivots = factor[:, :rank], pivots[:rank]

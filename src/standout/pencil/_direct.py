@@ -39,7 +39,7 @@ def solve_dense(pencil: Pencil, n_components: int) -> Solution:
     if b is not None:
         variances = 1.0 * diagonal(b)
         factor = cholesky(b)
-        if factor is None or is_weak(factor, variances, pencil.b.precision):
+        if factor is None or is_weak(diagonal(factor), variances, pencil.b.precision):
             raise NotDefiniteError
         a = whiten(a, factor)
         if not all_finite(a):
@@ -53,14 +53,14 @@ def solve_dense(pencil: Pencil, n_components: int) -> Solution:
     return finish(pencil, values, vectors, "dense")
 
 
-def is_weak(factor: Float, variances: Float, precision: float) -> bool:
-    """Tell whether a pivot of a Cholesky factor is as small as rounding.
+def is_weak(roots: Float, variances: Float, precision: float) -> bool:
+    """Tell whether a pivot of a Cholesky factor, whose diagonal has their roots, is as small as rounding.
 
     A pivot is the variance of a column that the columns before it do not explain. If it is as small as rounding, a
     direction may be lost, and the solutions would not show that.
     """
     noise = 100.0 * variances.shape[-1] * precision
-    return noise > 0.0 and bool(namespace(factor).any(diagonal(factor) ** 2 < noise * variances))
+    return noise > 0.0 and bool(namespace(roots).any(roots**2 < noise * variances))
 
 
 def solve_root(pencil: Pencil, n_components: int) -> Solution:

@@ -18,7 +18,7 @@ from standout._xp import (
     column_products,
     concat,
     diagonal,
-    eye,
+    inverse_cholesky,
     is_foreign,
     like,
     namespace,
@@ -34,6 +34,7 @@ FORMED_SIZE = 16384
 # Lanczos: extra vectors in a block and in a result, most products, products between two checks, and the largest error
 # of an eigenvector's equation.
 MORE, KEPT_MORE, MOST_STEPS, LOOK, TOLERANCE = 2, 10, 100, 6, 1e-12
+EPS, TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
 # LOBPCG: additional vectors, which speed up convergence; rank of the approximation of B that preconditions.
 GUARD = 6
 SKETCH = 64
@@ -92,7 +93,7 @@ def _solve_lanczos(pencil: Pencil, n_components: int, seed: int) -> Solution:
         return forward(inner if pencil.is_difference else product(matrix, inner[0])[None])
 
     start = random(pencil.n_features, width, seed, matrix)[None]
-    _, vectors, residual = krylov(apply, start, n_components, n_steps, TOLERANCE)
+    _, vectors, residual = krylov(apply, start, n_components, n_steps, TOLERANCE, give_up=True)
     if not residual <= TOLERANCE:
         return solve_dense(pencil, n_components)
     vectors = backward(vectors)[0, :, :n_components]
@@ -105,13 +106,20 @@ def _solve_lanczos(pencil: Pencil, n_components: int, seed: int) -> Solution:
 
 
 def krylov(
-    apply: Callable[[Float], Float], block: Float, count: int, n_steps: int, tolerance: float = 0.0
+    apply: Callable[[Float], Float],
+    block: Float,
+    count: int,
+    n_steps: int,
+    tolerance: float = 0.0,
+    *,
+    give_up: bool = False,
 ) -> tuple[Float, Float, float]:
     """Return values (on the host) and vectors of stacks of symmetric operators in block Krylov spaces.
 
     They are in descending order, and more than the wanted number. Blocks are wider than this number, so that equal
     values are found. A space ends early if the residuals of the wanted vectors are below the tolerance, relative to the
-    largest value. Also return the largest of these residuals when it was last computed.
+    largest value, or with `give_up` if the remaining steps are far too few. Also return the largest of these residuals
+    when it was last computed.
     """
     xp, (size, width) = namespace(block), block.shape[-2:]
     n_steps, residual = max(min(n_steps, size // width - 1), 1), float("inf")
@@ -124,10 +132,7 @@ def krylov(
             lengths = 0.1 * tolerance / size**0.5 * xp.sum(block**2, axis=-2) ** 0.5
             block = block + lengths[..., None, :] * random(size, width, step, block)
         if step:
-            # Twice, because the first result may be mostly rounding.
-            for _ in range(2):
-                block = block - basis @ (transposed(basis) @ block)
-            block = orthonormal(block)
+            block = orthonormal(block, basis)
             basis = concat([basis, block], axis=-1)
         block = apply(block)
         images = concat([images, block], axis=-1)
@@ -143,8 +148,10 @@ def krylov(
         if tolerance:
             missed = images @ turn[..., :count] - cast(values[..., None, :count].copy(), basis) * vectors[..., :count]
             lengths = to_host(xp.sum(missed**2, axis=-2)) ** 0.5
-            residual = float(np.max(lengths / np.abs(values[..., :1])))
-            if residual <= tolerance:
+            before, residual = residual, float(np.max(lengths / np.abs(values[..., :1])))
+            # Residuals can fall faster later, but hardly twice as fast.
+            hope = min(residual / before, 1.0) ** (2.0 * (n_steps - step) / LOOK)
+            if residual <= tolerance or (give_up and residual * hope > tolerance):
                 break
     return values, vectors, residual
 
@@ -156,14 +163,12 @@ def halves_of(matrices: Float, precision: float = 0.0) -> Halves | None:
     """
     variances = 1.0 * diagonal(matrices)
     if is_foreign(matrices):
-        whole = cholesky(matrices)
-        if whole is None or is_weak(whole, variances, precision):
+        half = inverse_cholesky(matrices)
+        if half is None or is_weak(1.0 / diagonal(half), variances, precision):
             return None
-        # Products take a device less time than triangular systems.
-        half = solve_triangular(whole, eye(matrices.shape[-1], whole))
         return lambda block: half @ block, lambda block: half.mT @ block
     factors = [factor for part in matrices if (factor := cholesky(part)) is not None]
-    if len(factors) < len(matrices) or any(map(is_weak, factors, variances, [precision] * len(factors))):
+    if len(factors) < len(matrices) or any(map(is_weak, map(diagonal, factors), variances, [precision] * len(factors))):
         return None
 
     def solved(block: Float, transposed: bool) -> Float:
@@ -183,10 +188,22 @@ def cast(numbers: Float, reference: Float) -> Float:
     return like(numbers, reference) if is_foreign(reference) else np.asarray(numbers, dtype=reference.dtype)
 
 
-def orthonormal(block: Float) -> Float:
-    """Return orthonormal bases of the columns."""
-    basis: Float = namespace(block).linalg.qr(block)[0]
-    return basis
+def orthonormal(block: Float, basis: Float | None = None) -> Float:
+    """Return orthonormal bases of the columns, which are orthogonal to another basis.
+
+    Twice, because the first result may be mostly rounding.
+    """
+    for _ in range(2):
+        if basis is not None:
+            block = block - basis @ (transposed(basis) @ block)
+        if is_foreign(block):
+            # A device takes longer for a QR decomposition than the host for this small matrix.
+            products = to_host(transposed(block) @ block)
+            lengths = np.sqrt(np.maximum(diagonal(products), TINY))
+            values, turn = np.linalg.eigh(products / (lengths[..., None] * lengths[..., None, :]))
+            values = np.sqrt(np.maximum(values, EPS * values[..., -1:]))
+            block = block @ cast(turn / lengths[..., None] / values[..., None, :], block)
+    return block if is_foreign(block) else np.linalg.qr(block)[0]
 
 
 def transposed(matrices: Float) -> Float:

@@ -285,9 +285,10 @@ def path_vectors(folds: Sequence[Posed], n_components: int, *, single: bool = Tr
 def _singular(stack: _Stack, folds: Sequence[Posed]) -> list[int]:
     """Return the folds whose B is singular at the first value. Single precision can rule it out."""
     found, single = [], stack.matrices.dtype == np.float32
+    precision = float(np.finfo(np.float32 if single else np.float64).eps)
     for place, matrix in enumerate(stack.summed(stack.second[:, :1], stack.ridges[:, :1])):
         variances, factor = 1.0 * diagonal(matrix), cholesky(matrix)
-        if factor is None or is_weak(factor, variances, float(np.finfo(np.float32 if single else np.float64).eps)):
+        if factor is None or is_weak(diagonal(factor), variances, precision):
             found.append(place)
     whole = _Stack.of(folds) if found and single else None
     return found if whole is None else _singular(whole, folds)

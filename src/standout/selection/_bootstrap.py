@@ -130,7 +130,7 @@ def bootstrap(
         raise InvalidValueError("is not between 0 and 1", parameter="level", value=level, advice="Use 0.9.")
     estimator, sources, _, problem = opened(model, X, background, rows)
     seed, linear = seed_of(random_state), not hasattr(estimator, "kernel")
-    refit = _Refit(sources, problem, np.random.default_rng([seed, 1]), linear)
+    refit = _Refit(sources, problem, estimator.components_.T, np.random.default_rng([seed, 1]), linear)
     times = refit.deck.plan.times(np.random.default_rng([seed, 2]), n_draws)
     with one_blas_thread():
         work = Parallel(n_jobs=n_jobs or 1, prefer="threads")
@@ -158,18 +158,23 @@ class _Refit:
     ----------
     sources : list of Source
     problem : Problem
+    components : array of shape (n_features, d)
+        The components of the fit. Those of draws have their order and signs.
     rng : Generator
     linear : bool
         Whether components are directions in the columns of the data.
     """
 
-    def __init__(self, sources: list[Source], problem: Problem, rng: np.random.Generator, linear: bool = True) -> None:
+    def __init__(
+        self, sources: list[Source], problem: Problem, components: Float, rng: np.random.Generator, linear: bool = True
+    ) -> None:
         weights = [source.weights for source in sources]
         self.deck = make_deck(sources, weights, problem, rng, spanned=True, thinned=False)
         self.problem, self.linear = replace(problem, n_covariates=0), linear
         once = np.ones(len(self.deck.plan.homes))
-        # The target, the components and the correlations of all rows.
-        self.target, self.reference = self._moments(once)[0], self._solved(once)
+        # The target, the components and the correlations of the fit.
+        self.target = self._moments(once)[0]
+        self.reference = components if self.deck.span is None else self.deck.span.drop(components)
         self.images = self.target.apply(self.reference)
         self.estimate = self._correlations(once, self.reference)
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from standout._arrays import Float, is_sparse
 from standout._messages import InvalidTypeError, InvalidValueError, dataset_names, listed, warn_user
+from standout._xp import looks_foreign
 from standout.sources._base import Chosen, InMemory, Mapped, Source, Stream, check_place, matched
 from standout.sources._form import as_rows, as_words, is_missing, keys_of, known, on_host, parsed, per_row
 from standout.sources._functions import DaskBlocks, is_dask
@@ -156,7 +157,7 @@ def open_datasets(
         _with_facts(data, name, {what: values[number] for what, values in facts.items()})
         if facts
         # A row of weight zero could have NaN.
-        else open_dataset(data, name, gaps=not finite and isinstance(data, np.ndarray))
+        else open_dataset(data, name, gaps=not finite and (isinstance(data, np.ndarray) or looks_foreign(data)))
         for number, (data, name) in enumerate(zip(given, names, strict=True))
     ]
     if "covariates" in facts:
