@@ -280,13 +280,12 @@ def solve_triangular(factor: Array, right: Array, *, transposed: bool = False, o
 
 
 def inverse_cholesky(matrices: Array) -> Array | None:
-    """Return the inverses of lower Cholesky factors; None if a matrix is not positive definite.
+    """Return the inverses of lower Cholesky factors of foreign matrices; None if one is not positive definite.
 
-    Foreign matrices can be a stack. They are inverted by halves, because a device is faster at products than at factors
-    and triangular systems. A NumPy matrix is overwritten.
+    By halves, because a device is faster at products than at factors and triangular systems.
     """
     size = matrices.shape[-1]
-    if size <= FACTOR_SIZE or not is_foreign(matrices):
+    if size <= FACTOR_SIZE:
         factors = cholesky(matrices)
         return None if factors is None else solve_triangular(factors, eye(size, factors))
     half = size // 2

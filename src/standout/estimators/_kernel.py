@@ -100,10 +100,10 @@ class KernelTransformer(BackgroundTransformer):
                 root = _total_root([adjusted(part, data.n_covariates) for part in data.totals])
                 check_directions(1, int(root.shape[1]))
                 data = data.mapped(root)
-        moments = data.sums(Problem()).moments
-        if all(part.total_variance <= ROUNDED_VARIANCE * float(part.mean @ part.mean) for part in moments):
-            check_directions(1, 0)
         with one_blas_thread(data.n_columns**3):
+            moments = data.sums(Problem()).moments
+            if all(part.total_variance <= ROUNDED_VARIANCE * float(part.mean @ part.mean) for part in moments):
+                check_directions(1, 0)
             return self._fit_problem(data, folds, reason, seed), root
 
     def _resolved(self, sources: Sequence[Source], seed: int) -> Kernel:

@@ -76,15 +76,14 @@ class LinearTransformer(IncrementalTransformer):
         self._n_subjects = [float(len(np.unique(one.subjects))) for one in sources] if known else None  # type: ignore[arg-type]
 
     def _fit_data(self, data: Data, folds: Folds | Places | None, reason: str) -> Fit:
-        moments = data.sums(Problem()).moments
-        check_counts([part.count for part in moments])
         fields: dict[str, Any] = {"scale": self.scale}
         if self.smooth is not None:
             fields["smooth"] = laplacian(self.smooth, data.n_columns)
         if isinstance(self.n_columns, int | np.integer):
             fields["n_columns"] = int(self.n_columns)
         seed = 0 if self.random_state is None else self._seed()
-        with one_blas_thread(moments[0].mean.shape[0] ** 3):
+        with one_blas_thread((self.n_features_in_ if isinstance(data, TallData) else data.plain.span.rank) ** 3):
+            check_counts([part.count for part in data.sums(Problem()).moments])
             return self._fit_problem(data, folds, reason, seed, **fields)
 
     def _keep_linear(self, fit: Fit, data: Data) -> None:

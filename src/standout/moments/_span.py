@@ -313,11 +313,11 @@ def _by_factors(gram: Float, least: float, spare: int) -> tuple[Float, Float] | 
     factor = cholesky(1.0 * every[:-1, :-1])
     if factor is None or float(xp.min(diagonal(factor))) ** 2 < least * largest(diagonal(gram)):
         return None
-    half = inverse_cholesky(1.0 * every[:-1, :-1])
-    assert half is not None
+    half = inverse_cholesky(every[:-1, :-1]) if is_foreign(gram) else linalg.lapack.dtrtri(factor, lower=1)[0]
     # Rows of the factor are coordinates, columns of its inverse are weights of rows.
+    factor, half = xp.tril(factor), xp.tril(half)
     own, back = every[-1:, :-1] @ half.T, np.argsort(order)
-    pairs = ((xp.tril(factor), own), (half.T, 0.0 * own))
+    pairs = ((factor, own), (half.T, 0.0 * own))
     coordinates, mixture = (take(concat(list(pair)), back) for pair in pairs)
     return coordinates, mixture
 

@@ -33,7 +33,7 @@ from standout.pencil._record import Form, NotDefiniteError, Pencil, Solution, Un
 FORMED_SIZE = 16384
 # Lanczos: extra vectors in a block and in a result, most products, products between two checks, and the largest error
 # of an eigenvector's equation.
-MORE, KEPT_MORE, MOST_STEPS, LOOK, TOLERANCE = 2, 10, 100, 6, 1e-12
+MORE, KEPT_MORE, MOST_STEPS, LOOK, TOLERANCE = 2, 6, 100, 6, 1e-12
 EPS, TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
 # LOBPCG: additional vectors, which speed up convergence; rank of the approximation of B that preconditions.
 GUARD = 6
@@ -92,7 +92,7 @@ def _solve_lanczos(pencil: Pencil, n_components: int, seed: int) -> Solution:
         inner = backward(block)
         return forward(inner if pencil.is_difference else product(matrix, inner[0])[None])
 
-    start = random(pencil.n_features, width, seed, matrix)[None]
+    start = random((1, pencil.n_features, width), seed, matrix)
     _, vectors, residual = krylov(apply, start, n_components, n_steps, TOLERANCE, give_up=True)
     if not residual <= TOLERANCE:
         return solve_dense(pencil, n_components)
@@ -129,8 +129,9 @@ def krylov(
         if step and tolerance:
             # The residual of a converged vector is only rounding. Random numbers below the tolerance, the same in every
             # library, decide how the space goes on.
-            lengths = 0.1 * tolerance / size**0.5 * xp.sum(block**2, axis=-2) ** 0.5
-            block = block + lengths[..., None, :] * random(size, width, step, block)
+            if step % LOOK == 1:
+                noise = 0.1 * tolerance / size**0.5 * random((LOOK, size, width), step, block)
+            block = block + xp.sum(block * block, axis=-2, keepdims=True) ** 0.5 * noise[step % LOOK, ...]
         if step:
             block = orthonormal(block, basis)
             basis = concat([basis, block], axis=-1)
@@ -178,9 +179,9 @@ def halves_of(matrices: Float, precision: float = 0.0) -> Halves | None:
     return lambda block: solved(block, False), lambda block: solved(block, True)
 
 
-def random(size: int, width: int, seed: int, reference: Float) -> Float:
+def random(shape: tuple[int, ...], seed: int, reference: Float) -> Float:
     """Return the same random numbers for every library."""
-    return cast(np.random.default_rng(seed).standard_normal((size, width)), reference)
+    return cast(np.random.default_rng(seed).standard_normal(shape), reference)
 
 
 def cast(numbers: Float, reference: Float) -> Float:

@@ -5,7 +5,7 @@ Everything here works on stacks: the pencils of several folds, of the same size,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,10 +21,10 @@ from standout.pencil._iterative import LOOK, MORE, cast, halves_of, krylov, orth
 # Representatives, as shares of the length of a path.
 REPRESENTATIVES = (0.0, 0.3, 0.6, 0.9)
 # Products for the representatives.
-PATH_STEPS = 6
+PATH_STEPS = 5
 # Products for the components of a fold. They start from random vectors, so that results do not depend on the path or
-# the array library, and end at this residual.
-FOLD_STEPS, FOLD_EXACT = 18, 1e-9
+# the array library, and end at this residual in double or single precision.
+FOLD_STEPS, FOLD_EXACT, SINGLE_EXACT = 18, 1e-9, 1e-5
 # Columns are brought to one size if their variances differ by more than the first number. Beyond the second one,
 # iterations are not tried.
 UNEVEN, MOST_UNEVEN = 1e4, 1e10
@@ -166,21 +166,12 @@ class _Stack:
             a, b = ((part[fold] @ flat).reshape((-1, size, size)).swapaxes(1, 2) for part in (first, second))
             b += ridges[fold, :, None, None] * ridge[fold]
             variances = diagonal(b).copy()
-            for place, (left, right, tolerance) in enumerate(zip(a, b, rough[fold].tolist(), strict=True)):
-                values, vectors, n_found, _, info = linalg.lapack.dsygvx(
-                    left,
-                    right,
-                    range="I",
-                    il=size - count + 1,
-                    iu=size,
-                    abstol=tolerance,
-                    overwrite_a=True,
-                    overwrite_b=True,
-                )
-                if info == 0 and n_found == count:
-                    found[fold, place], turn[fold, place] = values[count - 1 :: -1], vectors[:, ::-1]
+            for place, tolerance in enumerate(rough[fold].tolist()):
+                pair = _leading(a[place], b[place], count, tolerance)
+                if pair is not None:
+                    found[fold, place], turn[fold, place] = pair
             if exact:
-                weak = np.any(diagonal(b) ** 2 < 100.0 * size * self.precision * variances, axis=-1)
+                weak = [is_weak(*pair, self.precision) for pair in zip(diagonal(b), variances, strict=True)]
                 found[fold, weak], turn[fold, weak] = np.nan, 0.0
         turn = like(turn, self.matrices)
         vectors = turn if basis is None else basis[:, None] @ turn
@@ -194,10 +185,10 @@ class _Stack:
         They start from the best vectors of a span, or from random ones, and use ``L⁻¹ A L⁻ᵀ`` with ``B = L Lᵀ``. For a
         difference they use ``L⁻¹ E L⁻ᵀ`` with ``σ E - A = L Lᵀ``, and σ just above all eigenvalues, found by trying.
         """
-        xp, target, square = namespace(self.matrices), self.matrices[:, 0], self.scale[:, None, :, None] ** 2
-        (n_folds, _, size, _), n_values = self.matrices.shape, len(places)
-        square, shift, halves = cast(square, self.matrices), None, None
-        block = orthonormal(target @ random(size, count + MORE, 0, target)) if span is None else span
+        xp, target, n_values = namespace(self.matrices), self.matrices[:, 0], len(places)
+        n_folds, size = target.shape[:2]
+        shift, halves = None, None
+        block = orthonormal(target @ random((size, count + MORE), 0, target)) if span is None else span
         if span is not None or self.difference:
             bounds, vectors = self.inside(block, places, count + MORE)
             blocks = vectors / self.units[:, None, :, None]
@@ -215,26 +206,39 @@ class _Stack:
                 step = 4.0 * step
         if halves is None:
             return None
-
-        def halved(half: Callable[[Float], Float], part: Float) -> Float:
-            return xp.reshape(half(xp.reshape(part, (-1, *part.shape[-2:]))), part.shape)
+        forward, backward = halves
+        square = cast(np.repeat(self.scale**2, n_values, axis=0)[..., None], target)
 
         def turned(part: Float) -> Float:
             if shift is not None:
-                return halved(halves[0], square * part)
-            # One product of a fold for all values.
-            wide = xp.moveaxis(part, 1, 2)
-            images = xp.reshape(target @ xp.reshape(wide, (n_folds, size, -1)), wide.shape)
-            return halved(halves[0], xp.moveaxis(images, 1, 2))
+                return forward(square * part)
+            if n_values > 1:
+                # One product of a fold for all values.
+                part = xp.moveaxis(xp.reshape(part, (n_folds, n_values, size, -1)), 1, 2)
+            images = target @ xp.reshape(part, (n_folds, size, -1))
+            if n_values > 1:
+                images = xp.reshape(xp.moveaxis(xp.reshape(images, part.shape), 2, 1), (n_folds * n_values, size, -1))
+            return forward(images)
 
-        start = turned(blocks)
-        values, vectors, _ = krylov(lambda part: turned(halved(halves[1], part)), start, count, steps, tolerance)
-        vectors = halved(halves[1], vectors)
+        start = turned(xp.reshape(blocks, (n_folds * n_values, size, -1)))
+        values, found, _ = krylov(lambda part: turned(backward(part)), start, count, steps, tolerance)
+        values = np.reshape(values, (n_folds, n_values, -1))
+        vectors = xp.reshape(backward(found), (n_folds, n_values, size, -1)) * self.units[:, None, :, None]
         if shift is None:
-            return values * self.first[:, places, :1], vectors * self.units[:, None, :, None]
+            return values * self.first[:, places, :1], vectors
         # Vectors of unit length in B, as for ratios.
-        vectors = vectors / cast(np.sqrt(values)[..., None, :], vectors)
-        return shift[..., None] - 1.0 / values, vectors * self.units[:, None, :, None]
+        return shift[..., None] - 1.0 / values, vectors / cast(np.sqrt(values)[..., None, :], vectors)
+
+
+def _leading(a: Float, b: Float, count: int, tolerance: float) -> tuple[Float, Float] | None:
+    """Return the leading values and vectors of a small pencil; None if B is singular. Exact ones overwrite it."""
+    size, exact = len(a), tolerance == 0.0
+    options = {"range": "I", "il": size - count + 1, "iu": size, "overwrite_a": exact, "overwrite_b": exact}
+    values, vectors, n_found, _, info = linalg.lapack.dsygvx(a, b, abstol=tolerance, **options)
+    if info == 0 and n_found == count:
+        return values[count - 1 :: -1], vectors[:, ::-1]
+    # With a tolerance LAPACK's search can miss a value.
+    return None if exact else _leading(a, b, count, 0.0)
 
 
 def path_vectors(folds: Sequence[Posed], n_components: int, *, single: bool = True) -> Float | None:
@@ -276,22 +280,23 @@ def path_vectors(folds: Sequence[Posed], n_components: int, *, single: bool = Tr
     others = [place for place in range(n_values) if place not in known]
     vectors = stack.inside(basis, others, n_components)[1]
     known |= {place: vectors[:, number] for number, place in enumerate(others)}
-    if basis is not None and not folds[0].ridges[0]:
+    bare = [] if basis is None or folds[0].ridges[0] else folds[: n_folds if size <= SMALL_SIZE else 1]
+    if bare and _is_singular(bare, single):
         # The span has no directions in which B is zero.
-        known[0][_singular(stack, folds)] = 0.0
+        known[0] = 0.0 * known[0]
     return concat([known[place][..., :n_components] for place in range(n_values)], axis=-1)
 
 
-def _singular(stack: _Stack, folds: Sequence[Posed]) -> list[int]:
-    """Return the folds whose B is singular at the first value. Single precision can rule it out."""
-    found, single = [], stack.matrices.dtype == np.float32
+def _is_singular(folds: Sequence[Posed], single: bool) -> bool:
+    """Tell whether B of a fold is singular at the first value. Single precision can rule it out."""
+    stack = _Stack.of(folds, single)
+    assert stack is not None
     precision = float(np.finfo(np.float32 if single else np.float64).eps)
-    for place, matrix in enumerate(stack.summed(stack.second[:, :1], stack.ridges[:, :1])):
+    for matrix in stack.summed(stack.second[:, :1], stack.ridges[:, :1]):
         variances, factor = 1.0 * diagonal(matrix), cholesky(matrix)
         if factor is None or is_weak(diagonal(factor), variances, precision):
-            found.append(place)
-    whole = _Stack.of(folds) if found and single else None
-    return found if whole is None else _singular(whole, folds)
+            return not single or _is_singular(folds, False)
+    return False
 
 
 def fold_vectors(folds: Sequence[Posed], n_components: int) -> list[tuple[Float, Float] | None]:
@@ -309,7 +314,8 @@ def fold_vectors(folds: Sequence[Posed], n_components: int) -> list[tuple[Float,
         values, vectors = stack.inside(None, slice(1), n_components, exact=True)
         values, vectors = values[:, 0], vectors[:, 0]
     else:
-        found = stack.iterated([0], n_components, FOLD_STEPS, tolerance=FOLD_EXACT)
+        tolerance = SINGLE_EXACT if single else FOLD_EXACT
+        found = stack.iterated([0], n_components, FOLD_STEPS, tolerance=tolerance)
         if found is None:
             return [None] * len(folds)
         values = found[0][:, 0, :n_components]

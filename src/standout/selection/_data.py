@@ -45,6 +45,7 @@ Folds = FoldPattern | Sequence[Numbers]
 ROWS_PER_FOLD, MOST_COLUMNS = 2, 8192
 # Folds are solved together up to this many columns, times their number, on the host and on a device.
 TOGETHER_SIZE, DEVICE_TOGETHER_SIZE = 2000, 25_000
+SINGLE_EPS = float(np.finfo(np.float32).eps)
 # The sums without each fold are kept up to this many columns.
 KEPT_SIZE = 1000
 # Larger problems have fewer folds: each fold has a matrix of this size for every dataset.
@@ -79,7 +80,7 @@ class TallData:
     @property
     def n_columns(self) -> int:
         """Number of columns, without covariates."""
-        return self.totals[0].n_features - self.n_covariates
+        return next(part.n_features for part in self.parts[0] if part is not None) - self.n_covariates
 
     @property
     def totals(self) -> tuple[Moments, ...]:
@@ -214,14 +215,17 @@ class WideData:
             rows = [part.multiply(1.0 / scale).tocsr() if is_sparse(part) else part / scale for part in rows]
         span = span_of(rows, self.weights)
         check_directions(1, span.coordinates[0].shape[1])
-        return _Spanned(TallData(self._moments(span.coordinates), self.n_covariates), span, scale)
+        return _Spanned(TallData(self._moments(span.coordinates, span.single), self.n_covariates), span, scale)
 
-    def _moments(self, rows: Sequence[Rows]) -> list[list[Moments | None]]:
+    def _moments(self, rows: Sequence[Rows], single: bool = False) -> list[list[Moments | None]]:
         found = []
         for part, own, weights, covariates in zip(rows, self.folds, self.weights, self.covariates, strict=True):
             source = InMemory(part)
             source.weights, source.covariates = weights, covariates
-            found.append(gather_keyed(source, own, self.n_folds, norms=self.norms))
+            parts = gather_keyed(source, own, self.n_folds, norms=self.norms)
+            if single:
+                parts = [replace(part, precision=SINGLE_EPS) for part in parts if isinstance(part, ScatterMoments)]
+            found.append(parts)
         return found
 
 
