@@ -31,7 +31,8 @@ DEVICE_BLOCK_BYTES = 512 * 2**20
 # Larger matrices on a device are factorised by halves.
 FACTOR_SIZE = 256
 
-_ON_HOST = (np.ndarray, np.generic, float, int)
+_ON_HOST = (np.ndarray, np.generic, float, int, sparse.spmatrix, sparse.sparray)
+_NAMESPACES: dict[type, Any] = {}
 
 # --- libraries and devices ------------------------------------------------------------------------------------------
 
@@ -45,10 +46,15 @@ def _compat() -> ModuleType:
         return import_module("array_api_compat")
 
 
+@cache
+def _is_foreign_kind(kind: type) -> bool:
+    return not issubclass(kind, _ON_HOST)
+
+
 def is_foreign(array: object) -> bool:
     """Return whether an array inside the library is neither NumPy's nor SciPy's."""
     # The usual case first: inner loops call this often.
-    return type(array) is not np.ndarray and not (isinstance(array, _ON_HOST) or sparse.issparse(array))
+    return type(array) is not np.ndarray and _is_foreign_kind(type(array))
 
 
 def looks_foreign(data: object) -> bool:
@@ -62,7 +68,12 @@ def looks_foreign(data: object) -> bool:
 
 def namespace(array: object) -> Any:
     """Return the functions for an array: NumPy, or the array API namespace of a foreign array's library."""
-    return _compat().array_namespace(array) if is_foreign(array) else np
+    if not is_foreign(array):
+        return np
+    # array-api-compat takes longer than many operations.
+    found = _NAMESPACES.get(type(array)) or _compat().array_namespace(array)
+    _NAMESPACES[type(array)] = found
+    return found
 
 
 def library_named(name: str) -> Any:

@@ -35,6 +35,8 @@ FORMED_SIZE = 16384
 # of an eigenvector's equation.
 MORE, KEPT_MORE, MOST_STEPS, LOOK, TOLERANCE = 2, 6, 100, 6, 1e-12
 EPS, TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
+# Columns of which at least this share of the squared length is left need no other pass.
+MIXED, MOST_PASSES = 1e-4, 3
 # LOBPCG: additional vectors, which speed up convergence; rank of the approximation of B that preconditions.
 GUARD = 6
 SKETCH = 64
@@ -126,14 +128,11 @@ def krylov(
     basis = block = orthonormal(block)
     images = block[..., :0]
     for step in range(n_steps + 1):
-        if step and tolerance:
+        if step:
             # The residual of a converged vector is only rounding. Random numbers below the tolerance, the same in every
             # library, decide how the space goes on.
-            if step % LOOK == 1:
-                noise = 0.1 * tolerance / size**0.5 * random((LOOK, size, width), step, block)
-            block = block + xp.sum(block * block, axis=-2, keepdims=True) ** 0.5 * noise[step % LOOK, ...]
-        if step:
-            block = orthonormal(block, basis)
+            noise = random((size, width), step, block, 0.1 * tolerance / size**0.5) if tolerance else 0.0
+            block = orthonormal(block, basis, noise)
             basis = concat([basis, block], axis=-1)
         block = apply(block)
         images = concat([images, block], axis=-1)
@@ -179,9 +178,9 @@ def halves_of(matrices: Float, precision: float = 0.0) -> Halves | None:
     return lambda block: solved(block, False), lambda block: solved(block, True)
 
 
-def random(shape: tuple[int, ...], seed: int, reference: Float) -> Float:
+def random(shape: tuple[int, ...], seed: int, reference: Float, size: float = 1.0) -> Float:
     """Return the same random numbers for every library."""
-    return cast(np.random.default_rng(seed).standard_normal(shape), reference)
+    return cast(size * np.random.default_rng(seed).standard_normal(shape), reference)
 
 
 def cast(numbers: Float, reference: Float) -> Float:
@@ -189,22 +188,33 @@ def cast(numbers: Float, reference: Float) -> Float:
     return like(numbers, reference) if is_foreign(reference) else np.asarray(numbers, dtype=reference.dtype)
 
 
-def orthonormal(block: Float, basis: Float | None = None) -> Float:
-    """Return orthonormal bases of the columns, which are orthogonal to another basis.
-
-    Twice, because the first result may be mostly rounding.
-    """
-    for _ in range(2):
+def orthonormal(block: Float, basis: Float | None = None, noise: Float | float = 0.0) -> Float:
+    """Return orthonormal bases of the columns plus a little noise, orthogonal to another basis."""
+    if not is_foreign(block):
         if basis is not None:
-            block = block - basis @ (transposed(basis) @ block)
-        if is_foreign(block):
-            # A device takes longer for a QR decomposition than the host for this small matrix.
-            products = to_host(transposed(block) @ block)
-            lengths = np.sqrt(np.maximum(diagonal(products), TINY))
-            values, turn = np.linalg.eigh(products / (lengths[..., None] * lengths[..., None, :]))
-            values = np.sqrt(np.maximum(values, EPS * values[..., -1:]))
-            block = block @ cast(turn / lengths[..., None] / values[..., None, :], block)
-    return block if is_foreign(block) else np.linalg.qr(block)[0]
+            block = block + np.sum(block * block, axis=-2, keepdims=True) ** 0.5 * noise
+            # Twice, because the first result may be mostly rounding.
+            for _ in range(2):
+                block = block - basis @ (transposed(basis) @ block)
+        return np.linalg.qr(block)[0]
+    # The host combines small products, because a device takes longer for many small steps.
+    width = block.shape[-1]
+    for _ in range(MOST_PASSES):
+        every = block if basis is None else concat([block, basis], axis=-1)
+        products = to_host(transposed(every) @ block)
+        own, along = products[..., :width, :], products[..., width:, :]
+        lengths = np.sqrt(np.maximum(diagonal(own), TINY))[..., None]
+        left = (own - transposed(along) @ along) / (lengths * transposed(lengths))
+        values, turn = np.linalg.eigh(np.nan_to_num(left))
+        turn = turn / lengths / np.sqrt(np.maximum(values, EPS))[..., None, :]
+        factors = cast(np.concatenate([turn, -(along @ turn)], axis=-2), block)
+        block = every @ factors
+        if not isinstance(noise, float):
+            block, noise = block + noise @ cast(lengths * turn, block), 0.0
+        elif values.min() > MIXED:
+            # If little was left, it would be mostly rounding.
+            break
+    return block
 
 
 def transposed(matrices: Float) -> Float:
