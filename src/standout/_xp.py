@@ -47,7 +47,7 @@ def _compat() -> ModuleType:
 
 
 @cache
-def _is_foreign_kind(kind: type) -> bool:
+def _is_foreign_kind(kind: Any) -> bool:
     return not issubclass(kind, _ON_HOST)
 
 
