@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from pathlib import Path
 from typing import Any
@@ -49,8 +50,9 @@ def fit_and_write(model: Any, datasets: Datasets, final: Path, options: dict[str
     """Fit a model, and write the folder with everything that was found."""
     found, fit = fit_and_find(model, datasets, options, display)
     display.stage("writing the report")
-    with folder_as_a_whole(final, overwrite=options["overwrite"]) as draft:
-        write_csv(draft / "scores.csv", scores_of_rows(fit), spreadsheet=options["spreadsheet"])
+    with folder_as_a_whole(final, overwrite=options["overwrite"]) as draft, ThreadPoolExecutor(1) as pool:
+        # The longest file, beside the others.
+        scores = pool.submit(write_csv, draft / "scores.csv", scores_of_rows(fit), spreadsheet=options["spreadsheet"])
         write_columns(draft / "columns.csv", model, datasets.columns, options["spreadsheet"])
         saved = model
         if datasets.steps:
@@ -67,6 +69,7 @@ def fit_and_write(model: Any, datasets: Datasets, final: Path, options: dict[str
         # Words are made before the folder is moved into place: nothing can fail after that.
         sentences(found)
         text = json.dumps(found, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        scores.result()
         (draft / MARK).write_text(text + "\n", encoding="utf-8")
     return found
 

@@ -153,15 +153,17 @@ def dependence(scores: Sequence[Float], ids: Sequence[Any] | None, **facts: Any)
 def few_rows(scores: Float, ids: Sequence[Any] | None) -> Caution | None:
     """Return a caution if a few rows of the target have half of the variance of these scores."""
     squares, n_rows = (scores - np.median(scores)) ** 2, len(scores)
-    order = np.argsort(-squares, kind="stable")
-    total = float(squares.sum())
+    total, most = float(squares.sum()), max(1, int(FEW_ROWS * len(scores)))
     if n_rows < 4 or not total > 0.0:
         return None
+    # More rows are not few, and sorting all of a million takes long.
+    largest = np.argpartition(squares, n_rows - most)[n_rows - most :]
+    order = largest[np.argsort(-squares[largest], kind="stable")]
     needed = int(np.searchsorted(np.cumsum(squares[order]), HALF * total)) + 1
     share = float(squares[order[:needed]].sum()) / total
     # The largest of normal numbers exceeds this share of all squares once in 1,000 (Grubbs' test).
     t = float(stats.t.isf(0.0005 / n_rows, n_rows - 2))
-    if needed > max(1, int(FEW_ROWS * n_rows)) or share < (n_rows - 1) / n_rows * t**2 / (n_rows - 2 + t**2):
+    if needed > most or share < (n_rows - 1) / n_rows * t**2 / (n_rows - 2 + t**2):
         return None
     named = [f"row {k}" if ids is None else shortened(ids[k]) for k in order[: min(needed, 3)].tolist()]
     return {"kind": "few rows", "rows": named, "more": max(needed - 3, 0), "share": share}
