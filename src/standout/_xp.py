@@ -32,6 +32,8 @@ DEVICE_BLOCK_BYTES = 512 * 2**20
 FACTOR_SIZE = 256
 
 _ON_HOST = (np.ndarray, np.generic, float, int, sparse.spmatrix, sparse.sparray)
+# Of each type that was seen: whether it is foreign, and its namespace. Inner loops ask for them.
+_FOREIGN: dict[type, bool] = {}
 _NAMESPACES: dict[type, Any] = {}
 
 # --- libraries and devices ------------------------------------------------------------------------------------------
@@ -46,15 +48,12 @@ def _compat() -> ModuleType:
         return import_module("array_api_compat")
 
 
-@cache
-def _is_foreign_kind(kind: Any) -> bool:
-    return not issubclass(kind, _ON_HOST)
-
-
 def is_foreign(array: object) -> bool:
     """Return whether an array inside the library is neither NumPy's nor SciPy's."""
-    # The usual case first: inner loops call this often.
-    return type(array) is not np.ndarray and _is_foreign_kind(type(array))
+    kind = type(array)
+    if kind not in _FOREIGN:
+        _FOREIGN[kind] = not issubclass(kind, _ON_HOST)
+    return _FOREIGN[kind]
 
 
 def looks_foreign(data: object) -> bool:
@@ -70,10 +69,9 @@ def namespace(array: object) -> Any:
     """Return the functions for an array: NumPy, or the array API namespace of a foreign array's library."""
     if not is_foreign(array):
         return np
-    # array-api-compat takes longer than many operations.
-    found = _NAMESPACES.get(type(array)) or _compat().array_namespace(array)
-    _NAMESPACES[type(array)] = found
-    return found
+    if type(array) not in _NAMESPACES:
+        _NAMESPACES[type(array)] = _compat().array_namespace(array)
+    return _NAMESPACES[type(array)]
 
 
 def library_named(name: str) -> Any:

@@ -21,15 +21,14 @@ from standout._xp import add_to_diagonal, cholesky, column_norms, leading_eigenv
 from standout.features import centred_columns
 from standout.moments import RowMoments
 from standout.pencil import Solution, finish
+from standout.pencil._iterative import LOOK, MORE, krylov, random
 from standout.problem import Problem, Sums, pencil_of, pose, solve_inside
 from standout.selection._data import WideData
 
 # Number of values of ε that are solved by iterations. The others are solved in the span of their vectors.
 REPRESENTATIVES = 6
-# Extra vectors in a block, and products with it in each round.
-MORE, DEPTH = 2, 2
-# Rounds from vectors near the solution, and the largest residual, as a share of the eigenvalue, that ends them.
-ROUNDS, EXACT = 6, 1e-10
+# Products for a value of the path, most products for a solution, and the residual that ends them.
+PATH_STEPS, MOST_STEPS, EXACT = 2, 30, 1e-12
 # The smallest weight of a background.
 LEAST_WEIGHT = 1e-200
 
@@ -78,14 +77,15 @@ class _Dual:
 
     def path(self, problems: Sequence[Problem], seed: int) -> Float:
         """Return approximate components at each ε, side by side, from the least to the most regularised."""
-        block = np.random.default_rng(seed).standard_normal((self._counts[0], problems[0].n_components + MORE))
-        found = []
+        count, m, found = problems[0].n_components, self._counts[0], []
+        many = m > LOOK * (count + MORE)
+        block = random((m, count + MORE), seed, self.matrix) if many else np.eye(m)
         for place in np.unique(np.linspace(0, len(problems) - 1, REPRESENTATIVES).round().astype(int)):
             schur = self._schur(problems[place])
             if schur is not None:
-                block = schur.improved(block)[1]
+                if many:
+                    block = krylov(schur.applied, block, count, PATH_STEPS)[1][:, : count + MORE]
                 found.append(schur.duals(block))
-                self._starts[float(np.log(problems[place].epsilon or 1.0))] = block
         if not found:
             return np.zeros((self.matrix.shape[1], len(problems) * problems[0].n_components))
         # All values are solved in the span of these directions.
@@ -100,18 +100,10 @@ class _Dual:
         if schur is None or count >= m:
             everything = np.eye(target.n_features)
             return solve_inside(Sums.of([part.mapped(everything) for part in self.sums.moments]), problem)
-        nearest = min(self._starts, key=lambda size: abs(size - np.log(problem.epsilon or 1.0)), default=None)
-        random = np.random.default_rng(0).standard_normal((m, count + MORE))
-        start = random if nearest is None else self._starts[nearest]
-        values, vectors = schur.leading(start, count)
+        values, vectors = schur.leading(count)
         pencil = pencil_of(pose(Sums.of(self.sums.moments), [problem]), problem)
         found = self._lifted(schur.duals(vectors))
         return finish(pencil, values / (m * pencil.b.ridge), found / column_norms(found), "dense")
-
-    @cached_property
-    def _starts(self) -> dict[float, Float]:
-        """Vectors of target rows near the solution, by the logarithm of ε."""
-        return {}
 
     @cached_property
     def _counts(self) -> list[int]:
@@ -161,23 +153,12 @@ class _Schur:
         """Multiply the complement with a block."""
         return product(self.own, block) + product(self.across.T, self.duals(block)[len(block) :])
 
-    def improved(self, block: Float) -> tuple[Float, Float, Float]:
-        """Return eigenvalues and vectors in a block Krylov space, in descending order, and the residuals."""
-        blocks = [np.linalg.qr(block)[0]]
-        while len(blocks) <= DEPTH:
-            blocks.append(np.linalg.qr(self.applied(blocks[-1]))[0])
-        basis = np.linalg.qr(np.concatenate(blocks, axis=1))[0]
-        images = self.applied(basis)
-        values, turn = np.linalg.eigh(product(basis.T, images))
-        values, turn = values[::-1][: block.shape[1]], turn[:, ::-1][:, : block.shape[1]]
-        found = product(basis, turn)
-        return values, found, np.linalg.norm(product(images, turn) - found * values, axis=0)
-
-    def leading(self, block: Float, count: int) -> tuple[Float, Float]:
+    def leading(self, count: int) -> tuple[Float, Float]:
         """Return the leading eigenvectors, by iterations, or by LAPACK if these converge slowly."""
-        for _ in range(ROUNDS):
-            values, block, residuals = self.improved(block)
-            if np.all(residuals[:count] <= EXACT * values[:count]):
-                return values[:count], block[:, :count]
+        if len(self.own) > LOOK * (count + MORE):
+            start = random((len(self.own), count + MORE), 0, self.own)
+            values, vectors, residual = krylov(self.applied, start, count, MOST_STEPS, EXACT)
+            if residual <= EXACT:
+                return values[:count], vectors[:, :count]
         half = solve_triangular(self.factor, self.across)
         return leading_eigenvectors(self.own - self_product(half), count)

@@ -147,8 +147,9 @@ def krylov(
         vectors = basis @ turn
         if tolerance:
             missed = images @ turn[..., :count] - cast(values[..., None, :count].copy(), basis) * vectors[..., :count]
-            lengths = to_host(xp.sum(missed**2, axis=-2)) ** 0.5
-            before, residual = residual, float(np.max(lengths / np.abs(values[..., :1])))
+            # In units of the largest value: squares of small residuals would be zero.
+            missed = missed / cast(np.maximum(np.abs(values[..., :1, None]), TINY), basis)
+            before, residual = residual, float(np.max(to_host(xp.sum(missed**2, axis=-2)))) ** 0.5
             # Residuals can fall faster later, but hardly twice as fast.
             hope = min(residual / before, 1.0) ** (2.0 * (n_steps - step) / LOOK)
             if residual <= tolerance or (give_up and residual * hope > tolerance):
