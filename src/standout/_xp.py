@@ -27,7 +27,7 @@ Float: TypeAlias = npt.NDArray[np.float64]
 
 # Size of the blocks that a device converts or multiplies. Every call makes a device wait, so blocks are larger than
 # on the host.
-DEVICE_BLOCK_BYTES = 512 * 2**20
+DEVICE_BLOCK_BYTES = 2**30
 # Larger matrices on a device are factorised by halves.
 FACTOR_SIZE = 256
 

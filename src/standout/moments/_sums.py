@@ -184,9 +184,6 @@ def _uncentred(
     whole = thin or (plain and rows.nbytes <= BLOCK_BYTES)
     chunks: Any = [(0, double(rows) if thin else rows)] if whole else _chunks(rows, beside, keys, single, views)
     for first, chunk in chunks:
-        if foreign and not norms and isinstance(keys.keys, FoldPattern) and shift is None:
-            done = _add_periods(found, counts, chunk, keys, first)
-            first, chunk = first + done, chunk[done:, :]
         places = keys.places(first, chunk.shape[0], views=views or foreign)
         parts: Any = ((key, take(chunk, some)) for key, some in places)
         if foreign:
@@ -229,30 +226,6 @@ def _uncentred(
             mean, rest = two_sum(shift, mean)
         moments[key] = ScatterMoments(counts[key], mean, scatter, SINGLE_EPS if single else DOUBLE_EPS, raw, rest)
     return moments
-
-
-def _add_periods(found: dict[int, list[Array]], counts: list[int], chunk: Array, keys: Keys, first: int) -> int:
-    """Add the sums of all folds by one product over whole periods of the pattern; return the number of their rows.
-
-    Periods have to be more than columns: there is a product for each place of the pattern.
-    """
-    assert isinstance(keys.keys, FoldPattern)
-    length, width = ROUNDS * keys.n_keys, chunk.shape[1]
-    n_periods = chunk.shape[0] // length
-    if n_periods < width:
-        return 0
-    xp, own = namespace(chunk), keys.of(first, length)
-    # Strided views, which a product reads without a copy.
-    views = xp.moveaxis(xp.reshape(chunk[: n_periods * length, :], (n_periods, length, width)), 1, 0)
-    folds = like(np.equal.outer(np.arange(keys.n_keys), own), chunk)
-    totals = folds @ xp.sum(views, axis=1)
-    scatters = xp.reshape(folds @ xp.reshape(views.mT @ views, (length, -1)), (keys.n_keys, width, width))
-    for key in range(keys.n_keys):
-        counts[key] += ROUNDS * n_periods
-        sums = [totals[key, ...], scatters[key, ...]]
-        before = found.get(key)
-        found[key] = sums if before is None else [one + two for one, two in zip(before, sums, strict=True)]
-    return n_periods * length
 
 
 # --- chunks of rows -------------------------------------------------------------------------------------------------

@@ -34,9 +34,7 @@ FORMED_SIZE = 16384
 # Lanczos: extra vectors in a block and in a result, most products, products between two checks, and the largest error
 # of an eigenvector's equation.
 MORE, KEPT_MORE, MOST_STEPS, LOOK, TOLERANCE = 2, 6, 100, 6, 1e-12
-EPS, TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
-# Columns of which at least this share of the squared length is left need no other pass.
-MIXED, MOST_PASSES = 1e-4, 3
+TINY = float(np.finfo(np.float64).tiny)
 # LOBPCG: additional vectors, which speed up convergence; rank of the approximation of B that preconditions.
 GUARD = 6
 SKETCH = 64
@@ -131,8 +129,13 @@ def krylov(
         if step:
             # The residual of a converged vector is only rounding. Random numbers below the tolerance, the same in every
             # library, decide how the space goes on.
-            noise = random((size, width), step, block, 0.1 * tolerance / size**0.5) if tolerance else 0.0
-            block = orthonormal(block, basis, noise)
+            if tolerance:
+                noise = random((size, width), step, block, 0.1 * tolerance / size**0.5)
+                block = block + xp.sum(block * block, axis=-2, keepdims=True) ** 0.5 * noise
+            # Twice, because the first result may be mostly rounding.
+            for _ in range(2):
+                block = block - basis @ (transposed(basis) @ block)
+            block = orthonormal(block)
             basis = concat([basis, block], axis=-1)
         block = apply(block)
         images = concat([images, block], axis=-1)
@@ -189,33 +192,10 @@ def cast(numbers: Float, reference: Float) -> Float:
     return like(numbers, reference) if is_foreign(reference) else np.asarray(numbers, dtype=reference.dtype)
 
 
-def orthonormal(block: Float, basis: Float | None = None, noise: Float | float = 0.0) -> Float:
-    """Return orthonormal bases of the columns plus a little noise, orthogonal to another basis."""
-    if not is_foreign(block):
-        if basis is not None:
-            block = block + np.sum(block * block, axis=-2, keepdims=True) ** 0.5 * noise
-            # Twice, because the first result may be mostly rounding.
-            for _ in range(2):
-                block = block - basis @ (transposed(basis) @ block)
-        return np.linalg.qr(block)[0]
-    # The host combines small products, because a device takes longer for many small steps.
-    width = block.shape[-1]
-    for _ in range(MOST_PASSES):
-        every = block if basis is None else concat([block, basis], axis=-1)
-        products = to_host(transposed(every) @ block)
-        own, along = products[..., :width, :], products[..., width:, :]
-        lengths = np.sqrt(np.maximum(diagonal(own), TINY))[..., None]
-        left = (own - transposed(along) @ along) / (lengths * transposed(lengths))
-        values, turn = np.linalg.eigh(np.nan_to_num(left))
-        turn = turn / lengths / np.sqrt(np.maximum(values, EPS))[..., None, :]
-        factors = cast(np.concatenate([turn, -(along @ turn)], axis=-2), block)
-        block = every @ factors
-        if not isinstance(noise, float):
-            block, noise = block + noise @ cast(lengths * turn, block), 0.0
-        elif values.min() > MIXED:
-            # If little was left, it would be mostly rounding.
-            break
-    return block
+def orthonormal(block: Float) -> Float:
+    """Return orthonormal bases of the columns."""
+    basis: Float = namespace(block).linalg.qr(block)[0]
+    return basis
 
 
 def transposed(matrices: Float) -> Float:

@@ -16,7 +16,7 @@ from standout._arrays import Float
 from standout._xp import cholesky, concat, diagonal, eye, is_foreign, like, namespace, to_host, zeros
 from standout.moments import Moments, ScatterMoments
 from standout.pencil._direct import is_weak
-from standout.pencil._iterative import LOOK, MORE, cast, halves_of, krylov, orthonormal, random, transposed
+from standout.pencil._iterative import LOOK, MORE, TINY, cast, halves_of, krylov, orthonormal, random, transposed
 
 # Representatives, as shares of the length of a path.
 REPRESENTATIVES = (0.0, 0.3, 0.6, 0.9)
@@ -30,7 +30,7 @@ FOLD_STEPS, FOLD_EXACT, SINGLE_EXACT = 18, 1e-9, 1e-5
 UNEVEN, MOST_UNEVEN = 1e4, 1e10
 # From this size on, paths are computed in single precision, which is enough for a choice.
 LEAST_SINGLE = 256
-# Relative error of the values of a path.
+# Error of the values of a path, as a share of the ratio of the traces, which is at most the largest value.
 ROUGH = 1e-7
 # Up to these sizes LAPACK solves all values of a path, and its representatives and the pencils of folds.
 WHOLE_SIZE, SMALL_SIZE = 20, 128
@@ -142,7 +142,7 @@ class _Stack:
     def inside(self, basis: Float | None, values: Any, count: int, exact: bool = False) -> tuple[Float, Float]:
         """Return values and vectors at some values, in the span of bases or in all directions.
 
-        If B is singular, values are NaN and vectors zero. For a choice, rough values are enough.
+        If B is singular, values are NaN and vectors zero. `exact` ones are also refused if B is nearly singular.
         """
         small, squares = self.matrices, self.scale[:, :, None] ** 2
         if basis is not None:
@@ -154,11 +154,6 @@ class _Stack:
         first, second, ridges = self.first[:, values], self.second[:, values], self.ridges[:, values]
         count = min(count, size)
         found, turn = np.full((*ridges.shape, count), np.nan), np.zeros((*ridges.shape, size, count))
-        # The largest value is at least the ratio of the traces.
-        traces = np.trace(small, axis1=-2, axis2=-1)[..., None]
-        own = np.abs(first @ traces)[..., 0]
-        other = (second @ traces)[..., 0] + ridges * np.trace(ridge, axis1=-2, axis2=-1)[:, None]
-        rough = np.zeros_like(own) if exact else ROUGH * own / np.where(other > 0.0, other, np.inf)
         # Fold by fold: the memory of larger arrays is returned and fetched again each time.
         for fold in np.flatnonzero(np.isfinite(small).all(axis=(1, 2, 3))).tolist():
             flat = np.reshape(small[fold], (-1, size * size))
@@ -166,8 +161,9 @@ class _Stack:
             a, b = ((part[fold] @ flat).reshape((-1, size, size)).swapaxes(1, 2) for part in (first, second))
             b += ridges[fold, :, None, None] * ridge[fold]
             variances = diagonal(b).copy()
-            for place, tolerance in enumerate(rough[fold].tolist()):
-                pair = _leading(a[place], b[place], count, tolerance)
+            ratios = np.abs(np.trace(a, axis1=1, axis2=2)) / np.maximum(variances.sum(axis=-1), TINY)
+            for place, triple in enumerate(zip(a, b, ((not exact) * ROUGH * ratios).tolist(), strict=True)):
+                pair = _leading(*triple, count)
                 if pair is not None:
                     found[fold, place], turn[fold, place] = pair
             if exact:
@@ -212,13 +208,10 @@ class _Stack:
         def turned(part: Float) -> Float:
             if shift is not None:
                 return forward(square * part)
-            if n_values > 1:
-                # One product of a fold for all values.
-                part = xp.moveaxis(xp.reshape(part, (n_folds, n_values, size, -1)), 1, 2)
-            images = target @ xp.reshape(part, (n_folds, size, -1))
-            if n_values > 1:
-                images = xp.reshape(xp.moveaxis(xp.reshape(images, part.shape), 2, 1), (n_folds * n_values, size, -1))
-            return forward(images)
+            # One product of a fold for all values.
+            wide = xp.moveaxis(xp.reshape(part, (n_folds, n_values, size, -1)), 1, 2)
+            images = xp.reshape(target @ xp.reshape(wide, (n_folds, size, -1)), wide.shape)
+            return forward(xp.reshape(xp.moveaxis(images, 2, 1), part.shape))
 
         start = turned(xp.reshape(blocks, (n_folds * n_values, size, -1)))
         values, found, _ = krylov(lambda part: turned(backward(part)), start, count, steps, tolerance)
@@ -230,7 +223,7 @@ class _Stack:
         return shift[..., None] - 1.0 / values, vectors / cast(np.sqrt(values)[..., None, :], vectors)
 
 
-def _leading(a: Float, b: Float, count: int, tolerance: float) -> tuple[Float, Float] | None:
+def _leading(a: Float, b: Float, tolerance: float, count: int) -> tuple[Float, Float] | None:
     """Return the leading values and vectors of a small pencil; None if B is singular. Exact ones overwrite it."""
     size, exact = len(a), tolerance == 0.0
     options = {"range": "I", "il": size - count + 1, "iu": size, "overwrite_a": exact, "overwrite_b": exact}
@@ -238,7 +231,7 @@ def _leading(a: Float, b: Float, count: int, tolerance: float) -> tuple[Float, F
     if info == 0 and n_found == count:
         return values[count - 1 :: -1], vectors[:, ::-1]
     # With a tolerance LAPACK's search can miss a value.
-    return None if exact else _leading(a, b, count, 0.0)
+    return None if exact else _leading(a, b, 0.0, count)
 
 
 def path_vectors(folds: Sequence[Posed], n_components: int, *, single: bool = True) -> Float | None:
