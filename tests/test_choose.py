@@ -5,11 +5,14 @@ from itertools import count
 
 import numpy as np
 import pytest
+from scipy import linalg
+from sklearn.datasets import load_digits
 
 from standout import ContrastivePCA, DiscriminativePCA
 from standout._xp import cholesky
 from standout.estimators._fit import fallback
 from standout.moments import ScatterMoments, gather
+from standout.pencil._path import _leading
 from standout.problem import Problem, Sums, solve_path
 from standout.selection._choose import choose_columns, grid, path_of
 from standout.selection._data import TallData
@@ -187,3 +190,51 @@ def test_the_middle_is_the_mean_with_its_own_weights(count):
     # Steps end at a thousandth of the root of s.
     near = 3e-3 * np.sqrt(0.1 * np.median(squares))
     np.testing.assert_allclose(np.average(rows, axis=0, weights=weights), middle, atol=near)
+
+
+def factors(rng, n, width):
+    shared = 5.0 * np.linalg.qr(rng.normal(size=(width, 5)))[0].T
+    X, Y = (rng.normal(size=(n, 5)) @ shared + rng.normal(size=(n, width)) for _ in range(2))
+    return X + rng.normal(size=(n, 1)) @ np.linalg.qr(rng.normal(size=(width, 1)))[0].T * 3.0, Y
+
+
+@pytest.mark.parametrize("kind", [DiscriminativePCA, ContrastivePCA])
+@pytest.mark.parametrize("case", ["digits", 60, 180])
+def test_a_path_has_nearly_the_log_ratios_of_exact_solutions(kind, case, rng, monkeypatch):
+    if case == "digits":
+        images, labels = load_digits(return_X_y=True)
+        X, Y = images[np.isin(labels, [3, 8])], images[np.isin(labels, [1, 7])]
+    else:
+        X, Y = factors(rng, 500, case)
+    found = kind().fit(X, background=Y).path_
+    monkeypatch.setattr("standout.pencil._path.WHOLE_SIZE", 1000)
+    exact = kind().fit(X, background=Y).path_
+    # Constant columns of digits make the background singular without shrinkage: there is no ratio.
+    assert (
+        np.isnan(found.log_ratios[0]) == np.isnan(exact.log_ratios[0]) == (case == "digits" and kind.method == "dpca")
+    )
+    # Four of the values are exact. Between them, components are those of the span of these.
+    limit = 0.03 if kind.method == "dpca" else 0.2
+    assert np.nanmax(np.abs(found.log_ratios - exact.log_ratios)) <= limit * np.nanmax(np.abs(exact.log_ratios))
+    assert abs(found.chosen - exact.chosen) <= 1
+    assert np.nanmedian(np.abs(found.log_ratios - exact.log_ratios)) <= 0.003 * np.nanmax(np.abs(exact.log_ratios))
+
+
+def test_a_large_path_has_no_ratio_where_columns_repeat_each_other(rng):
+    X, Y = factors(rng, 900, 260)
+    whole = DiscriminativePCA(1).fit(X, background=Y).path_
+    assert np.isfinite(whole.log_ratios).all()
+    X[:, 7], Y[:, 7] = X[:, 3] - X[:, 5], Y[:, 3] - Y[:, 5]
+    path = DiscriminativePCA(1).fit(X, background=Y).path_
+    assert np.isnan(path.log_ratios).tolist() == [True] + [False] * 13
+    np.testing.assert_allclose(path.log_ratios[4:], whole.log_ratios[4:], atol=0.1)
+
+
+def test_a_value_that_a_rough_search_misses_is_found_by_an_exact_one():
+    """LAPACK's search finds two of the three values of this pencil, with this tolerance."""
+    a = np.array([[1.85853755, -0.43311827, 0.90415184], [0, 2.7707638, 1.12047702], [0, 0, 2.1177213]])
+    b = 1e4 * np.array([[2260.94, -205.999, 3240.729], [0, 441.168, -255.868], [0, 0, 5019.507]])
+    a, b = (np.asfortranarray(part + np.triu(part, 1).T) for part in (a, b))
+    values, vectors = _leading(a.copy(order="F"), b.copy(order="F"), 8.7e-15, 3)
+    np.testing.assert_allclose(values, linalg.eigh(a, b)[0][::-1], rtol=1e-9)
+    np.testing.assert_allclose(vectors.T @ b @ vectors, np.eye(3), atol=1e-8)

@@ -76,12 +76,14 @@ def test_the_ratio_is_that_of_held_out_scores(data, center):
         {"smooth": "chain"},
         {"background_weights": [0.2, 0.8]},
         {"shrinkage": None},
+        # More components of all folds than are multiplied at a time.
+        {"n_components": 6, "cv": 4},
     ],
     ids=str,
 )
 def test_the_variances_of_held_out_scores_are_the_ratio(data, given):
     X, Y, Z = data
-    model = DiscriminativePCA(2, **given).fit(X, background=[Y, Z])
+    model = DiscriminativePCA(**given).fit(X, background=[Y, Z])
     target, *others = model.held_out_scores(X, background=[Y, Z])
     np.testing.assert_allclose(target.var(axis=0), model.ratio_, rtol=1e-8)
     against = model.background_weights_ @ [part.var(axis=0) for part in others]

@@ -9,6 +9,7 @@ from scipy import linalg, sparse
 
 from array_libraries import library  # noqa: F401
 from pencils import CASES, SHAPES, SOLVERS, covariance, difference, matrices, mixed, ratio, solved
+from standout._xp import inverse_cholesky
 from standout.moments import gather
 from standout.pencil import Form, Pencil, choose_solver, solve
 
@@ -189,7 +190,7 @@ def test_variances_out_of_range_are_refused(rng):
     target, background = rng.normal(size=(2, 30, 3))
     with pytest.raises(ValueError, match="too small for double precision"):
         solve(ratio(target * 1e-156, [background * 1e-156]), 1)
-    with pytest.raises(ValueError, match="of such different size"):
+    with pytest.raises(ValueError, match="differ so much that the ratio"):
         solve(ratio(target * 1e140, [background * 1e-10]), 1)
     with pytest.raises(ValueError, match="too small for double precision"):
         solve(difference(target, [background * 1e-156], [1.0], 2.0), 1)
@@ -242,3 +243,15 @@ def test_a_singular_background_is_solved_on_its_device(library, rng):  # noqa: F
     expected, found = (solve(ratio(target, [background], there=there), 2) for there in (np.asarray, library.there))
     assert np.isinf(library.back(found.values)).tolist() == [True, False]
     np.testing.assert_allclose(library.back(found.vectors), expected.vectors, atol=1e-6)
+
+
+def test_factors_of_a_device_are_inverted_by_halves(library, rng, monkeypatch):  # noqa: F811
+    monkeypatch.setattr("standout._xp.FACTOR_SIZE", 3)
+    roots = rng.normal(size=(2, 11, 30))
+    matrices = roots @ roots.swapaxes(1, 2)
+    found = library.back(inverse_cholesky(library.there(matrices)))
+    np.testing.assert_allclose(found, np.linalg.inv(np.linalg.cholesky(matrices)), atol=1e-10)
+    for place in (0, 10):
+        worse = matrices.copy()
+        worse[1, place, place] = -1.0
+        assert inverse_cholesky(library.there(worse)) is None

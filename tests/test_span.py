@@ -51,3 +51,16 @@ def test_foreign_wide_rows_stay_on_their_device(library, ratio, rng, monkeypatch
     monkeypatch.undo()
     for rows, found in zip((X, Y), lifted, strict=True):
         np.testing.assert_allclose(library.back(found), rows - X.mean(axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize("weights", [None, [0.0, 2.0, 1.0, 0.5] * 3])
+def test_coordinates_are_the_same_in_every_library(library, weights, rng):  # noqa: F811
+    X, Y = rng.normal(size=(12, 100)), rng.normal(size=(9, 100))
+    own = [None if weights is None else np.array(weights), None]
+    expected, found = span_of([X, Y], own), span_of([library.there(X), library.there(Y)], own)
+    for one, other in zip(expected.coordinates, found.coordinates, strict=True):
+        np.testing.assert_allclose(library.back(other), one, atol=1e-11)
+    centred = X - np.average(X, axis=0, weights=weights)
+    np.testing.assert_allclose(expected.lift(expected.coordinates[0].T).T, centred, atol=1e-11)
+    # Backgrounds come first: the target has directions in which they are exactly zero.
+    assert np.all(expected.coordinates[1][:, 9:] == 0.0)

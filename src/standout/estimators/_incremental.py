@@ -255,10 +255,8 @@ def _pattern(cv: int | None, width: int) -> FoldPattern | None:
 def _data_of(model: Any) -> TallData:
     data: TallData | None = model._data
     if data is None:
-        raise InvalidValueError(
-            "the estimator has no sums over its rows: it was fitted to fewer rows than columns, or saved without sums",
-            advice="Fit it with partial_fit.",
-        )
+        problem = "the estimator has no sums over its rows: it was fitted to wide data, or saved without sums"
+        raise InvalidValueError(problem, advice="Fit it with partial_fit.")
     return data
 
 

@@ -256,7 +256,6 @@ def _check_pipeline(pipeline: Any) -> None:
 def _check_search(train: Any, background: Any) -> None:
     shape = getattr(background, "shape", (None,))
     if train is not None and shape[0] == len(train):
-        warn_user(
-            "scikit-learn has cut the background into the folds of X, because both have equally many rows",
-            advice="Use standout.BackgroundSearchCV, or pass the background in a list: background=[...].",
-        )
+        problem = "scikit-learn has cut the background into the folds of X, because both have equally many rows"
+        advice = "Use standout.BackgroundSearchCV, or pass the background in a list: background=[...]."
+        warn_user(problem, advice=advice)

@@ -259,19 +259,15 @@ def ledoit_wolf(moments: Moments, dimension: int | None = None) -> float:
     (0.307355, 0.307355)
     """
     if moments.norms is None:
-        raise InvalidTypeError(
-            "Ledoit-Wolf shrinkage needs the sums of norms, but these moments have none",
-            advice="Gather the moments with norms=True, or give `shrinkage` as a number.",
-        )
+        problem = "Ledoit-Wolf shrinkage needs the sums of norms, but these moments have none"
+        raise InvalidTypeError(problem, advice="Gather them with norms=True, or give `shrinkage` as a number.")
     quartic = moments.norms.quartic
     n_rows, n_features = moments.effective_count, dimension or moments.n_features
     squared_norm, variance = moments.squared_norm, moments.total_variance
     if variance > 0.0 and not np.finfo(np.float64).tiny < quartic < np.inf:
-        raise InvalidValueError(
-            f"a background has a standard deviation of about {float(np.sqrt(variance)):.1e}, and the fourth powers "
-            "that Ledoit-Wolf shrinkage needs are out of range",
-            advice="Rescale the data, or give `shrinkage` as a number.",
-        )
+        problem = f"a background has a standard deviation of about {float(np.sqrt(variance)):.1e}, and the fourth "
+        problem += "powers that Ledoit-Wolf shrinkage needs are out of range"
+        raise InvalidValueError(problem, advice="Rescale the data, or give `shrinkage` as a number.")
     # Both are n_features times the quantities of the article. Only their ratio matters.
     dispersion = squared_norm - variance * variance / n_features
     noise = (quartic / moments._squared_weights - squared_norm) / n_rows

@@ -111,10 +111,8 @@ class ScatterMoments(Moments):
     def _merged(self, other: Moments, sign: float = 1.0) -> ScatterMoments:
         """Merge datasets; the sign -1 removes the rows of the other dataset."""
         if self.exact is not other.exact:
-            raise InvalidTypeError(
-                "exact sums and private sums cannot be added: the noise of the result would not be known",
-                advice="Release every dataset, or none.",
-            )
+            problem = "exact sums and private sums cannot be added: the noise of the result would not be known"
+            raise InvalidTypeError(problem, advice="Release every dataset, or none.")
         own, theirs = self.total_weight, sign * other.total_weight
         step = other.mean - self.mean + other.rest - self.rest
         mean, rest = two_sum(self.mean, step * (theirs / (own + theirs)))

@@ -220,11 +220,9 @@ def learn_weights(rows: Rows, *, cells: bool = False, whole: bool = True, name: 
     # If most rows are equal, they are the centre, and the others give the scatter.
     learned = _learned(take(numbers, np.flatnonzero(~same)) if mostly else numbers, mostly, whole)
     if learned is None:
-        warn_user(
-            f"`robust` finds no typical distance in {name}: the scatter of most rows is singular, or more than a third "
-            "of the rows look outlying. All rows keep the same weight",
-            advice="Leave out columns that hardly vary, or fit without `robust`.",
-        )
+        problem = f"`robust` finds no typical distance in {name}: the scatter of most rows is singular, or more than a "
+        problem += "third of the rows look outlying. All rows keep the same weight"
+        warn_user(problem, advice="Leave out columns that hardly vary, or fit without `robust`.")
         return equal
     return replace(learned, centre=middle + unit * learned.centre, unit=unit, low=equal.low, high=equal.high)
 
@@ -304,12 +302,9 @@ def _median(numbers: Array) -> Array:
 def _reject_sparse_cells(rows: Rows, cells: bool) -> None:
     """Refuse sparse rows for "cells": if most cells are zero, the median and its deviations are zero."""
     if cells and is_sparse(rows):
-        raise InvalidTypeError(
-            "looks for outlying cells by the median of each column, but these are sparse rows of mostly zeros",
-            parameter="robust",
-            value="cells",
-            advice="Use robust='rows', or give the rows as a dense array.",
-        )
+        problem = "looks for outlying cells by the median of each column, but these are sparse rows of mostly zeros"
+        advice = "Use robust='rows', or give the rows as a dense array."
+        raise InvalidTypeError(problem, parameter="robust", value="cells", advice=advice)
 
 
 # --- sources --------------------------------------------------------------------------------------------------------
@@ -318,12 +313,9 @@ def _reject_sparse_cells(rows: Rows, cells: bool) -> None:
 def learn_from(source: Source, *, cells: bool = False, seed: int = 0) -> RobustWeights:
     """Learn weights from the rows of a source, or from a random sample of many. Rows of weight zero are left out."""
     if not source.again:
-        raise InvalidTypeError(
-            f"reads {source.name} more than once, but an iterator of batches can be read only once",
-            parameter="robust",
-            value="cells" if cells else "rows",
-            advice="Give an array or a file, or fit without `robust`.",
-        )
+        problem = f"reads {source.name} more than once, but an iterator of batches can be read only once"
+        value, advice = "cells" if cells else "rows", "Give an array or a file, or fit without `robust`."
+        raise InvalidTypeError(problem, parameter="robust", value=value, advice=advice)
     n_rows = source.count_rows()
     numbers = np.arange(n_rows) if source.weights is None else np.flatnonzero(source.weights > 0.0)
     size = min(MOST_ROWS, max(FEW_ROWS, MOST_NUMBERS // max(source.width or 1, 1)))

@@ -258,12 +258,10 @@ def _solve_lobpcg(pencil: Pencil, n_components: int, seed: int) -> Solution:
             return solution
         last = worst
     if not np.all(solution.residuals < ACCEPTABLE):
-        warn_user(
-            f"the iterative solver stopped at residuals of {float(np.max(solution.residuals)):.1e} after "
-            f"{MOST_ROUNDS * ROUND} iterations",
-            advice="Use more shrinkage, which makes the problem easier, or another solver.",
-            category=UnconvergedWarning,
-        )
+        problem = f"the iterative solver stopped at residuals of {float(np.max(solution.residuals)):.1e} after "
+        problem += f"{MOST_ROUNDS * ROUND} iterations"
+        advice = "Use more shrinkage, which makes the problem easier, or another solver."
+        warn_user(problem, advice=advice, category=UnconvergedWarning)
     return solution
 
 

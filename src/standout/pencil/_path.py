@@ -13,7 +13,7 @@ import numpy as np
 from scipy import linalg
 
 from standout._arrays import Float
-from standout._xp import cholesky, concat, diagonal, eye, is_foreign, like, namespace, to_host, zeros
+from standout._xp import concat, diagonal, eye, is_foreign, like, namespace, to_host, zeros
 from standout.moments import Moments, ScatterMoments
 from standout.pencil._direct import is_weak
 from standout.pencil._iterative import LOOK, MORE, TINY, cast, halves_of, krylov, orthonormal, random, transposed
@@ -285,11 +285,9 @@ def _is_singular(folds: Sequence[Posed], single: bool) -> bool:
     stack = _Stack.of(folds, single)
     assert stack is not None
     precision = float(np.finfo(np.float32 if single else np.float64).eps)
-    for matrix in stack.summed(stack.second[:, :1], stack.ridges[:, :1]):
-        variances, factor = 1.0 * diagonal(matrix), cholesky(matrix)
-        if factor is None or is_weak(diagonal(factor), variances, precision):
-            return not single or _is_singular(folds, False)
-    return False
+    if halves_of(stack.summed(stack.second[:, :1], stack.ridges[:, :1]), precision) is not None:
+        return False
+    return not single or _is_singular(folds, False)
 
 
 def fold_vectors(folds: Sequence[Posed], n_components: int) -> list[tuple[Float, Float] | None]:

@@ -350,17 +350,12 @@ def finish(
 def check_directions(n_components: int, n_directions: int) -> None:
     """Refuse more components than there are directions in which the data vary."""
     if n_directions == 0:
-        raise InvalidValueError(
-            "no dataset varies: all rows of each are equal, or differ by so little that the square of it is 0",
-            advice="Give rows that differ, or rescale them.",
-        )
+        problem = "no dataset varies: all rows of each are equal, or differ by so little that the square of it is 0"
+        raise InvalidValueError(problem, advice="Give rows that differ, or rescale them.")
     if n_components > n_directions:
-        raise InvalidValueError(
-            f"is more than {n_directions}, the number of directions in which the data vary",
-            parameter="n_components",
-            value=n_components,
-            advice=f"Choose at most {n_directions}, or give more rows.",
-        )
+        problem = f"is more than {n_directions}, the number of directions in which the data vary"
+        advice = f"Choose at most {n_directions}, or give more rows."
+        raise InvalidValueError(problem, parameter="n_components", value=n_components, advice=advice)
 
 
 def _rounding(pencil: Pencil, values: Float, vectors: Float, a_vectors: Float) -> tuple[Float, Array | None]:

@@ -153,16 +153,12 @@ def _refuse(sizes: list[float], pencil: Pencil) -> None:
         return
     smallest = min(size for size in sizes if size > 0.0)
     if smallest < SMALLEST:
-        raise InvalidValueError(
-            f"a dataset has a standard deviation of about {smallest**0.5:.1e}, whose square is too small for double "
-            "precision",
-            advice="Rescale the data.",
-        )
-    raise InvalidValueError(
-        "the spread of the target and that of the backgrounds are of such different size that the ratio of their "
-        "variances is out of the range of double precision",
-        advice="Give all datasets in the same units.",
+        problem = f"a dataset has a standard deviation of about {smallest**0.5:.1e}, whose square is too small"
+        raise InvalidValueError(f"{problem} for double precision", advice="Rescale the data.")
+    problem = (
+        "the spreads of target and backgrounds differ so much that the ratio of their variances is out of the range "
     )
+    raise InvalidValueError(f"{problem}of double precision", advice="Give all datasets in the same units.")
 
 
 def _in_own_units(found: Solution, scale: Float) -> Solution:
@@ -199,20 +195,16 @@ def _solved(pencil: Pencil, n_components: int, solver: str, seed: int) -> Soluti
         # Each array library has an error of this name.
         if "LinAlgError" not in type(error).__name__:
             raise
-        raise InvalidValueError(
-            "the eigenproblem could not be solved: its matrices are singular to working precision",
-            advice="Use shrinkage, or leave out columns that repeat others.",
-        ) from None
+        problem = "the eigenproblem could not be solved: its matrices are singular to working precision"
+        raise InvalidValueError(problem, advice="Use shrinkage, or leave out columns that repeat others.") from None
 
 
 def _check_formable(pencil: Pencil) -> None:
     """Refuse singular problems that are too large to be solved through roots."""
     if pencil.n_features > FORMED_SIZE and not pencil.on_device:
-        raise InvalidValueError(
-            f"the background covariance is singular, and {pencil.n_features} columns are more than the {FORMED_SIZE} "
-            "up to which such a problem is solved",
-            advice="Use shrinkage, for example shrinkage='auto'.",
-        )
+        problem = f"the background covariance is singular, and {pencil.n_features} columns are more than the "
+        problem += f"{FORMED_SIZE} up to which such a problem is solved"
+        raise InvalidValueError(problem, advice="Use shrinkage, for example shrinkage='auto'.")
 
 
 def _solve_difference(pencil: Pencil, n_components: int, solver: str, seed: int) -> Solution:

@@ -199,10 +199,8 @@ def opened(
     sources = [source if source.again else source.loaded() for source in sources]
     if place:
         if any(set(vars(step)) - set(step.get_params()) - STATELESS for step in steps[:place]):
-            warn_user(
-                "steps of the pipeline were fitted to the data, and are not fitted again in every draw",
-                advice="To scale columns, use the parameter `scale` of the estimator.",
-            )
+            problem = "steps of the pipeline were fitted to the data, and are not fitted again in every draw"
+            warn_user(problem, advice="To scale columns, use the parameter `scale` of the estimator.")
         sources = [transformed(source, steps[:place]).at_once() for source in sources]
     learned = None
     if estimator.robust is not None:

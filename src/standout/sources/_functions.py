@@ -175,11 +175,8 @@ class OnDevice(Mapped):
             return overlapped_copies(self._on_host(), self._device)
         return (self._xp.asarray(np.array(batch), device=self._device) for batch in self._on_host())
 
-    def map_reduce(self, function: Callable[[Batch], T], add: Callable[[T, T], T] = operator.add) -> T:
-        """Sum the results of a function over the batches, without waiting for each if the function sums them."""
-        over_batches = getattr(function, "over_batches", None)
-        found: T | None = over_batches(self.batches()) if over_batches is not None and self.again else None
-        return Source.map_reduce(self, function, add) if found is None else found
+    # The batches are changed where they are read.
+    map_reduce = Source.map_reduce
 
     def _on_host(self) -> Iterator[Array]:
         for batch in self.host.batches():
