@@ -150,13 +150,9 @@ def make_factor_model(
     specific_factors = rng.standard_normal((n_target, n_specific)) * np.sqrt(specific_variance)
     target = _from_factors(np.hstack([shared_factors, specific_factors]), directions, rng)
     backgrounds = (_from_factors(background_factors, directions[:n_shared], rng),)
-    return Bunch(
-        target=target,
-        backgrounds=backgrounds,
-        labels=specific_factors,
-        directions=directions[n_shared:],
-        description=f"{n_features}-D: {n_shared} shared directions, {n_specific} of the target only, unit noise",
-    )
+    facts = {"labels": specific_factors, "directions": directions[n_shared:]}
+    description = f"{n_features}-D: {n_shared} shared directions, {n_specific} of the target only, unit noise"
+    return Bunch(target=target, backgrounds=backgrounds, description=description, **facts)
 
 
 def _halves(n_rows: int) -> npt.NDArray[np.intp]:
@@ -221,9 +217,8 @@ def make_digits_over_photographs(
     target = _pieces(photographs, n_target, 0, rng) + intensity * handwriting
     backgrounds = (_pieces(photographs, n_background, 1, rng),)
     description = "16 x 16 pixels: digits 6 and 9 hidden over photographs; one background"
-    return Bunch(
-        target=target, backgrounds=backgrounds, labels=labels, description=description, image_shape=(_SIDE, _SIDE)
-    )
+    facts = {"labels": labels, "image_shape": (_SIDE, _SIDE)}
+    return Bunch(target=target, backgrounds=backgrounds, description=description, **facts)
 
 
 def _photographs() -> list[Floats]:

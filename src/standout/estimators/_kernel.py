@@ -9,10 +9,21 @@ from typing import Any, Literal
 
 import numpy as np
 
-from standout._arrays import Array, Float, Rows, one_blas_thread, product
-from standout._messages import warn_user
+from standout._arrays import Array, Float, Rows, one_blas_thread, product, squared_lengths
+from standout._messages import FindingWarning, warn_user
 from standout._options import documented
-from standout._xp import cholesky, columns_as_rows, diagonal, eigh, largest, namespace, take, to_host
+from standout._xp import (
+    cholesky,
+    column_norms,
+    columns_as_rows,
+    diagonal,
+    eigh,
+    largest,
+    namespace,
+    solve_triangular,
+    take,
+    to_host,
+)
 from standout.estimators._fit import BackgroundTransformer, Fit
 from standout.estimators._kernel_rows import KernelRows
 from standout.estimators._scores import keep_parameters
@@ -29,6 +40,8 @@ from standout.sources import InMemory, Mapped, Source
 ROUNDED_PIVOT = 100.0
 # Below this share of its mean square, the variance of a coordinate is only rounding.
 ROUNDED_VARIANCE = 1e-30
+# The largest rounding error of scores, in standard deviations of the background.
+ROUNDED_SCORES, EPS = 1e-3, float(np.finfo(np.float64).eps)
 # Coordinates are rounded to this share of the largest one.
 ROUNDED_DIGITS = 1e-12
 # Most rows from which weights of several kernels are learned, and steps of the grid.
@@ -162,12 +175,24 @@ class KernelTransformer(BackgroundTransformer):
 
     def _keep_kernel(self, fit: Fit) -> None:
         self.components_ = columns_as_rows(fit.inner / self._keep_fit(fit))
-        self.feature_mean_ = fit.mean
+        self.feature_mean_, factor = fit.mean, self.feature_map_.factor
+        if factor is not None and len(fit.moments) > 1:
+            # Scores are sums of kernel values with the landmarks, with these weights.
+            weights = column_norms(solve_triangular(factor, 1.0 * self._filters, transposed=True))
+            if EPS * largest(squared_lengths(factor)) * largest(weights) > ROUNDED_SCORES:
+                problem = (
+                    "rounding of the kernel's values is large beside the background's spread: a ratio is not reliable"
+                )
+                warn_user(problem, advice="Scale and centre the columns.", category=FindingWarning)
+
+    @property
+    def _filters(self) -> Float:
+        """The components in the coordinates of `feature_map_`."""
+        return self.components_.T if self._root is None else product(self._root, self.components_.T)
 
     def _scores(self, rows: Rows) -> Array:
         # One product with few columns: coordinates are not multiplied by the root.
-        filters = self.components_.T if self._root is None else product(self._root, self.components_.T)
-        scores: Array = product(self.feature_map_.transform(rows), filters)
+        scores: Array = product(self.feature_map_.transform(rows), self._filters)
         return scores - product(self.feature_mean_[None, :], self.components_.T)
 
     def _coordinates(self, rows: Rows) -> Rows:

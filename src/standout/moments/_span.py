@@ -30,7 +30,6 @@ from standout._xp import (
     cholesky,
     concat,
     diagonal,
-    eigh,
     inverse_cholesky,
     is_foreign,
     largest,
@@ -169,8 +168,9 @@ def span_of(rows: Sequence[Rows], weights: Sequence[Float | None] | None = None)
             # The others give this row of the target, because the mean is subtracted.
             spare = 0 if weights is None or weights[0] is None else int(np.argmax(weights[0]))
             found = _by_factors(gram, least, spare)
-            if found is None:
-                found = (_by_eigenvectors if is_foreign(gram) else _by_pivots)(gram, most, least)
+            if found is None and not is_foreign(gram):
+                # A device would wait for each pivot.
+                found = _by_pivots(gram, most, least)
             if found is not None:
                 return Span(_split(found[0], every), origin, every, far, single, weights=found[1])
         if not single:
@@ -332,17 +332,6 @@ def _by_pivots(gram: Float, most: int, least: float) -> tuple[Float, Float] | No
     mixture = np.zeros_like(factor)
     mixture[pivots] = solve_triangular(np.tril(factor[pivots]), np.eye(rank), transposed=True)
     return factor, mixture
-
-
-def _by_eigenvectors(gram: Float, most: int, least: float) -> tuple[Float, Float] | None:
-    """Return the same by eigenvectors, because a device would wait for each pivot."""
-    xp, size = namespace(gram), gram.shape[0]
-    values, vectors = eigh(gram)
-    rank = min(int(xp.count_nonzero(values > 4.0 * size * EPS * largest(values))), most)
-    values, vectors = values[size - rank :], vectors[:, size - rank :]
-    if rank and float(values[0]) < least * float(values[-1]):
-        return None
-    return vectors * values**0.5, vectors / values**0.5
 
 
 def _are_similar(gram: Float, rows: list[Rows], least: float) -> bool:

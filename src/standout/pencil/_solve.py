@@ -104,7 +104,11 @@ def solve(pencil: Pencil, n_components: int, *, solver: str = "auto", seed: int 
         inner = Pencil(inner.a.in_units(scale), inner.b.in_units(scale))
     found = _solved(inner, n_components, solver, seed)
     if scale is not None:
-        found = _in_own_units(found, scale)
+        xp, scale = namespace(found.vectors), like(scale, found.vectors)[:, None]
+        vectors, patterns = found.vectors * scale, found.patterns / scale
+        lengths = xp.where(xp.isinf(found.values), column_norms(vectors), xp.ones_like(found.values))
+        factors = xp.where(largest_entries(vectors) < 0.0, -lengths, lengths)
+        found = replace(found, vectors=vectors / factors, patterns=patterns * factors)
     return found if factor == 1.0 else replace(found, values=found.values / factor)
 
 
@@ -161,16 +165,6 @@ def _refuse(sizes: list[float], pencil: Pencil) -> None:
     raise InvalidValueError(f"{problem}of double precision", advice="Give all datasets in the same units.")
 
 
-def _in_own_units(found: Solution, scale: Float) -> Solution:
-    """Return the solution of a pencil from the solution with columns multiplied by `scale`."""
-    xp = namespace(found.vectors)
-    scale = like(scale, found.vectors)[:, None]
-    vectors, patterns = found.vectors * scale, found.patterns / scale
-    lengths = xp.where(xp.isinf(found.values), column_norms(vectors), xp.ones_like(found.values))
-    factors = xp.where(largest_entries(vectors) < 0.0, -lengths, lengths)
-    return replace(found, vectors=vectors / factors, patterns=patterns * factors)
-
-
 def _solved(pencil: Pencil, n_components: int, solver: str, seed: int) -> Solution:
     """Solve a pencil whose columns are of similar size."""
     parts, size = [part for form in (pencil.a, pencil.b) for _, part in form.terms], pencil.a.n_features
@@ -189,7 +183,10 @@ def _solved(pencil: Pencil, n_components: int, solver: str, seed: int) -> Soluti
             if found.consistent or (solver == "iterative" and pencil.only_applies):
                 return found
         except NotDefiniteError:
-            _check_formable(pencil)
+            if size > FORMED_SIZE and not on_device:
+                problem = f"the background covariance is singular, and {size} columns are more than the {FORMED_SIZE} "
+                advice = "Use shrinkage, for example shrinkage='auto'."
+                raise InvalidValueError(f"{problem}up to which such a problem is solved", advice=advice) from None
         return solve_root(pencil, n_components)
     except Exception as error:
         # Each array library has an error of this name.
@@ -197,14 +194,6 @@ def _solved(pencil: Pencil, n_components: int, solver: str, seed: int) -> Soluti
             raise
         problem = "the eigenproblem could not be solved: its matrices are singular to working precision"
         raise InvalidValueError(problem, advice="Use shrinkage, or leave out columns that repeat others.") from None
-
-
-def _check_formable(pencil: Pencil) -> None:
-    """Refuse singular problems that are too large to be solved through roots."""
-    if pencil.n_features > FORMED_SIZE and not pencil.on_device:
-        problem = f"the background covariance is singular, and {pencil.n_features} columns are more than the "
-        problem += f"{FORMED_SIZE} up to which such a problem is solved"
-        raise InvalidValueError(problem, advice="Use shrinkage, for example shrinkage='auto'.")
 
 
 def _solve_difference(pencil: Pencil, n_components: int, solver: str, seed: int) -> Solution:

@@ -214,11 +214,13 @@ def judge(problem: Problem, data: Data, folds: Folds | Places, inner: Float, *, 
         orders, factors, theirs = aligned(target, inner, images, within)
         values = np.take_along_axis(np.array([to_host(values) for values, _ in pairs]), orders, axis=1)
         endless = np.isinf(values)
+        tops = np.abs(values).max(axis=1, keepdims=True) if problem.kind == "difference" else 0.0
         if endless.any():
             # Without variance of the background in a fold, the unit of all rows is used.
             own, flat = to_host(target.variance(inner)), "the background"
             factors = factors * np.sqrt(np.where(endless & (theirs > 0.0), own / theirs, 1.0))
-        elif np.any(np.abs(values) < LEAST_BACKGROUND * theirs):
+        # A difference is zero beside the largest one of the fold.
+        elif np.any(np.abs(values) < LEAST_BACKGROUND * np.maximum(theirs, tops)):
             flat = flat or "the target"
         inside, found = (_arranged(parts, orders, factors) for parts in (inside, found))
         held.append(held_variances(problem, trains, tests, inside, data.subjects))
