@@ -19,6 +19,12 @@ def test_components_are_counted_down_to_the_directions_of_a_fold(tmp_path: Path)
     assert check(355843375, tmp_path) == "in doubt"
 
 
+# Kernels far from zero, whose values differ only in the last digits, and a difference of zero in a fold.
+@pytest.mark.parametrize("seed", [900002057, 900002355, 900005095, 900006145])
+def test_a_ratio_of_rounding_is_told(seed: int, tmp_path: Path) -> None:
+    assert check(seed, tmp_path) == "in doubt"
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("first", range(1000, 6000, 100))
 def test_five_thousand_cases_are_answered_rightly_or_refused_in_words(first: int, tmp_path: Path) -> None:
