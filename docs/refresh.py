@@ -1,4 +1,4 @@
-"""Run the code of the pages, and write what it prints and draws into them.
+"""Run the code of the pages, and write its output and pictures into them.
 
 Run it in a clone after a change of results: ``python docs/refresh.py [PAGE ...]``. Read the differences afterwards: the
 prose around the code may have to change, too. Real data come from the folder STANDOUT_DATA.

@@ -63,9 +63,9 @@ REFUSED = {
         lambda: fit({"n_columns": 1}),
         "n_columns",
         1,
-        "not between the 2 components and the 4 columns",
+        "not between 2 (components) and 4 (columns)",
     ),
-    "many columns": (lambda: fit({"n_columns": 9}), "n_columns", 9, "not between the 2 components and the 4 columns"),
+    "many columns": (lambda: fit({"n_columns": 9}), "n_columns", 9, "not between 2 (components) and 4 (columns)"),
     "graph of other columns": (lambda: fit({"smooth": (3, 3)}), "smooth", ..., "not a graph of the 4 columns"),
     "weight for each background": (
         lambda: fit({"background_weights": [1, 2]}),

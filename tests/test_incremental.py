@@ -207,7 +207,7 @@ def test_a_place_without_a_dataset_leaves_no_folds(data):
     other = DiscriminativePCA().partial_fit(X[100:], background=[None])
     one.merge(other)
     assert one.n_samples_ == 123
-    assert one.path_.reason == "a place has no rows of one of the datasets"
+    assert one.path_.reason == "a site has no rows of one of the datasets"
 
 
 def test_places_with_labels_are_merged_if_they_have_the_same(data):

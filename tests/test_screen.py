@@ -286,7 +286,7 @@ BAD = {
     "no controls": ({"control": None}, InvalidValueError, "There are no controls"),
     "controls twice": ({"background": np.ones((30, 3))}, InvalidValueError, "Controls are given twice"),
     "few controls": ({"control": "few"}, InvalidValueError, "There are 10 control rows"),
-    "numbers": ({"labels": np.linspace(0, 1, 110)}, InvalidTypeError, "labels has numbers that are not whole"),
+    "numbers": ({"labels": np.linspace(0, 1, 110)}, InvalidTypeError, "labels has fractions, which cannot be names"),
     "few labels": ({"labels": ["a"] * 9}, InvalidValueError, "labels has shape"),
     "one label": ({"labels": ["control"] * 110}, InvalidValueError, "labels has no label but the controls"),
     "missing group": ({"groups": [None] + ["a"] * 109}, InvalidValueError, "groups names no subject for row 0"),

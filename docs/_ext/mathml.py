@@ -1,4 +1,4 @@
-"""Formulas as MathML, which browsers draw by themselves: no script, no picture, no network.
+"""Formulas as MathML, which browsers draw without scripts, pictures or the network.
 
 The conversion from TeX is that of docutils.
 """

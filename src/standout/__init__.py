@@ -49,7 +49,7 @@ def __dir__() -> list[str]:
 if not TYPE_CHECKING:
     __all__ = ["__version__", *_HOMES]
 
-    # Hidden from type checkers, which then know every name.
+    # Type checkers would accept any name if they saw this.
     def __getattr__(name):
         """Import a module or a public name when it is first used."""
         if name == "__version__":

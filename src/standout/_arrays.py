@@ -55,8 +55,7 @@ PANELS_FROM, N_PANELS, PANELS_WORTH = 256, 4, 2**34
 # BLAS does not start threads for products with a smaller matrix.
 SMALL_SIZE = 8192
 
-# Work up to this number of multiplications uses one thread: a product of tall data, or a factorisation of 2,048
-# columns.
+# Up to this number of multiplications, BLAS uses one thread. 2**33 is a factorisation of 2,048 columns.
 SERIAL_WORK = 2**33
 
 # Maximum number of parts in work. All of them are in memory.
@@ -71,7 +70,7 @@ class _Thread(local):
 
 _thread = _Thread()
 
-# --- what rows are --------------------------------------------------------------------------------------------------
+# --- kinds of rows --------------------------------------------------------------------------------------------------
 
 
 def is_sparse(rows: Rows) -> bool:
@@ -105,7 +104,7 @@ def dense(block: Rows) -> Array:
 
 
 def as_type(rows: Rows, kind: str) -> Rows:
-    """Return the rows as float32 or float64, without a copy if they are."""
+    """Return the rows in float32 or float64; copy only to convert."""
     xp = namespace(rows)
     return xp.astype(rows, getattr(xp, kind), copy=False) if is_foreign(rows) else rows.astype(kind, copy=False)
 

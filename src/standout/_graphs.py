@@ -34,7 +34,7 @@ def laplacian(smooth: Any, n_features: int) -> sparse.csr_array:
         problem, advice = f"has the strength {strength!r}", "Use a number that is at least 0."
         raise InvalidValueError(problem, parameter="smooth", advice=advice)
     if n_features > MOST_COLUMNS:
-        problem = f"fills the matrix of the background, and {n_features} columns are more than {MOST_COLUMNS}"
+        problem = f"needs a dense matrix of at most {MOST_COLUMNS} columns, but there are {n_features}"
         advice = "Average neighbouring columns first, or leave out `smooth`."
         raise InvalidValueError(problem, parameter="smooth", advice=advice)
     graph: Any = (n_features, 1) if isinstance(smooth, str) and smooth == "chain" else smooth

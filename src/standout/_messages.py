@@ -1,4 +1,4 @@
-"""Errors and warnings with their facts as fields: what is wrong, which parameter and value, what to do."""
+"""Errors and warnings with their facts as fields: problem, parameter, value, advice."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class CautionWarning(_Told, UserWarning):
 
 
 class FindingWarning(CautionWarning):
-    """A warning on what a fit found. The report shows the same facts and does not repeat it."""
+    """A warning on a fitted result. The report shows the same facts and does not repeat it."""
 
 
 def warn_user(problem: str, *, category: type[CautionWarning] = CautionWarning, **fields: Any) -> None:
@@ -88,7 +88,7 @@ def require_extra(module: str, extra: str, what: str) -> None:
 
 @contextmanager
 def collected_warnings() -> Iterator[list[Any]]:
-    """Collect what users are warned of, each once; complete when the block ends.
+    """Collect the warnings for users, each once; complete when the block ends.
 
     Warnings on the result of a fit are left out, because the report has the same facts.
     """

@@ -1,8 +1,8 @@
 """The parameters of the estimators in one table: values, default, methods and help.
 
 The allowed values of a parameter are written once, as a docstring writes them. Docstrings, checks and the options of
-the command line are made from these words, so that they cannot differ. Nothing is imported here but the standard
-library: the help of the command line has to be fast.
+the command line are made from these words, so that they cannot differ. Only the standard library is imported here: the
+help of the command line has to be fast.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Option:
 
     @property
     def help(self) -> str:
-        """What the parameter does, in one to three sentences."""
+        """Its effect, in one to three sentences."""
         return _HELP[self.name]
 
     @property

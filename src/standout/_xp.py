@@ -2,8 +2,8 @@
 
 ``xp = namespace(array)`` is NumPy itself for NumPy arrays, and the library's array API namespace for *foreign* arrays.
 Most code is then the same for both: ``xp.sqrt(a)``, ``xp.where(a > 0, a, 1.0)``, ``xp.sum(a, axis=0)``. Code that both
-share uses only names that the array API and NumPy 1.25 have in common. The functions below are for the rest: what the
-libraries do under different names, or not at all, or what LAPACK does faster for NumPy arrays.
+share uses only names that the array API and NumPy 1.25 have in common. The functions below are for the rest: other
+names in some libraries, missing functions, and functions that are faster in LAPACK.
 
 Foreign arrays are worked on where they are, on their own device. Only `to_host` copies numbers to the host's memory.
 This is the only module that names these libraries, and none of them is imported before an array of it is seen.
@@ -32,7 +32,7 @@ DEVICE_BLOCK_BYTES = 2**30
 FACTOR_SIZE = 256
 
 _ON_HOST = (np.ndarray, np.generic, float, int, sparse.spmatrix, sparse.sparray)
-# Of each type that was seen: whether it is foreign, and its namespace. Inner loops ask for them.
+# Of each type that was seen: whether it is foreign, and its namespace. Inner loops read them.
 _FOREIGN: dict[type, bool] = {}
 _NAMESPACES: dict[type, Any] = {}
 
@@ -49,7 +49,7 @@ def _compat() -> ModuleType:
 
 
 def is_foreign(array: object) -> bool:
-    """Return whether an array inside the library is neither NumPy's nor SciPy's."""
+    """Return whether a checked array is neither NumPy's nor SciPy's."""
     kind = type(array)
     if kind not in _FOREIGN:
         _FOREIGN[kind] = not issubclass(kind, _ON_HOST)
@@ -98,7 +98,7 @@ def place(array: object) -> tuple[str, str]:
 
 
 def is_sparse_tensor(array: object) -> bool:
-    """Tell whether an array is a sparse tensor of PyTorch."""
+    """Return whether an array is a sparse PyTorch tensor."""
     return str(getattr(array, "layout", "torch.strided")) != "torch.strided"
 
 
@@ -117,7 +117,7 @@ def to_host(array: Any) -> Any:
 
 
 def like(numbers: Any, reference: Array, kind: Any = np.float64) -> Array:
-    """Return numbers of the host, as float64 or another type, in the library and on the device of a reference.
+    """Copy numbers from the host to the library and device of a reference array, as float64 or `kind`.
 
     Foreign numbers, and numbers for a NumPy reference, are returned as they are.
     """
@@ -161,7 +161,7 @@ def take(array: Any, chosen: Any, axis: int = 0) -> Any:
     For a foreign array, numbers or mask may be on the host.
     """
     if not is_foreign(array) or isinstance(chosen, slice):
-        # For NumPy's rows `take` needs half of the time, but it knows no masks.
+        # For NumPy's rows `take` needs half of the time, but it accepts no masks.
         rows = axis == 0 and type(array) is np.ndarray and getattr(chosen, "dtype", None) == np.intp
         return array.take(chosen, axis=0) if rows else array[*(slice(None),) * axis, chosen, ...]
     if "bool" in str(chosen.dtype):
@@ -270,7 +270,7 @@ def solve_triangular(factor: Array, right: Array, *, transposed: bool = False, o
     if not factor.shape[0]:
         return right
     if not is_foreign(factor):
-        # A factor in C order is the transpose of an upper one in LAPACK's order of memory.
+        # LAPACK reads a lower factor in C order as its transpose, an upper factor.
         lower = factor.flags.f_contiguous
         trtrs = linalg.lapack.strtrs if factor.dtype == np.float32 else linalg.lapack.dtrtrs
         options = {"lower": lower, "trans": transposed == lower, "overwrite_b": overwrite}

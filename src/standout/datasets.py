@@ -1,4 +1,4 @@
-"""Data in which something stands out, with the answer known: what a method should find.
+"""Data in which something stands out, with the known answer that a method should find.
 
 The synthetic data of the paper's tests, the factor model of its optimality result, and digits over photographs. No
 generator needs a file or a download.
@@ -178,10 +178,10 @@ def make_digits_over_photographs(
 ) -> Bunch:
     """Does a method see handwritten digits through the photographs they are laid over?
 
-    The recipe of the paper's Table I without a download. Target images are sixes and nines added to pieces of two
-    photographs, background images are other pieces of the same photographs: squares of 16 x 16 pixels, cropped at
-    random where there is some texture, from regions that target and background do not share. The brightness of
-    the photographs varies far more than that of the digits, so PCA sees the photographs only.
+    The recipe of the paper's Table I without a download. All images are pieces of two photographs: 16 x 16 pixels,
+    cropped at random from textured regions. Target and background use different regions. Sixes and nines are added to
+    the target images. The brightness of the photographs varies far more than the brightness of the digits, so PCA shows
+    only the photographs.
 
     The defaults were chosen, among many that were tried, so that PCA fails and discriminative PCA succeeds: over seeds
     0 to 19 the clustering errors are 0.45 to 0.50 and 0.03 to 0.09. Fainter digits (0.3 and less) are lost to

@@ -23,7 +23,7 @@ from standout.io._files import attempt, check_choice, check_file
 __all__ = ["NoiseFractions", "noise_fractions", "read_cube"]
 
 Mask = npt.NDArray[np.bool_]
-# Steps to the neighbour whose difference is used, in rows and columns. The words are those of the package spectral.
+# Steps to the neighbour whose difference is used, in rows and columns. The names are as in the package spectral.
 STEPS = {"both": [(0, 1), (1, 0)], "right": [(0, 1)], "lower": [(1, 0)], "lowerright": [(1, 1)], "lowerleft": [(1, -1)]}
 # Pixels next to each other are similar. Held-out pixels are therefore whole strips of image rows.
 N_STRIPS = 20
@@ -72,7 +72,7 @@ class NoiseFractions:
         return self.model.transform(pixels.reshape(-1, pixels.shape[2])).reshape(*pixels.shape[:2], -1)
 
     def denoise(self, cube: Any, n_components: int | None = None) -> Float:
-        """Return a cube without the other components: those that are mostly noise.
+        """Return a cube without the other components, which are mostly noise.
 
         Parameters
         ----------
@@ -136,8 +136,8 @@ def noise_fractions(
 
     Notes
     -----
-    ``model.eigenvalues_`` are those of ``scipy.linalg.eigh(C, N)``, with C the covariance of the pixels and N that of
-    the noise; the SNR is the eigenvalue minus one.
+    ``model.eigenvalues_`` equal the values of ``scipy.linalg.eigh(C, N)``, with C the covariance of the pixels and N of
+    the noise. The SNR is the eigenvalue minus one.
 
     Examples
     --------

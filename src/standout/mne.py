@@ -194,7 +194,7 @@ class Contrast(TransformerMixin, BaseEstimator):
         return power if self.output == "power" else np.log(power)
 
     def inverse_transform(self, sources: Any) -> Float:
-        """Return the signals of the channels that belong to filtered signals.
+        """Return the signals of the channels, computed from filtered ones.
 
         Parameters
         ----------

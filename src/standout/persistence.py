@@ -75,7 +75,7 @@ _VERSIONS = {
 }
 # Arrays of a file may have this many bytes, or this many times the bytes of the file: sparse arrays are compressed.
 _MOST_UNPACKED, _MOST_PACKING = 2**30, 100
-# Most visits of objects when a file is read. An object that refers to another one by its id visits it again.
+# Limit of visits of objects when a file is read. An object that refers to another one by its id visits it again.
 _MOST_VISITS = 5_000_000
 _PLAIN = (
     "Use kernels by their names, parameters that are numbers, words or NumPy arrays, scikit-learn's scalers and "
@@ -251,7 +251,7 @@ def _read(file: BinaryIO) -> tuple[Any, dict[str, Any]]:
     seen: dict[Any, int] = {}
 
     def visits(node: Any) -> int:
-        """Note what an object of the file needs, and return the number of visits when it is read."""
+        """Note the needs of an object of the file, and return its number of visits when read."""
         if not isinstance(node, dict):
             return sum(map(visits, node)) if isinstance(node, list) else 0
         name, number = node.get("__id__"), 1 + sum(map(visits, node.values()))

@@ -54,7 +54,7 @@ class Problem:
     smooth : sparse array or None
         γ L, with the Laplacian L of a graph over the columns and a strength γ: ``γ (tr B / D) L`` is added to B.
     n_covariates : int
-        Number of trailing columns of the moments that are covariates. What they explain is removed from the others.
+        Number of trailing columns of the moments that are covariates. Their effect on the others is removed.
 
     Examples
     --------
@@ -85,8 +85,8 @@ class Sums:
     """The moments of all datasets of a problem, the target first, and the way from their coordinates to the columns.
 
     `dimension` is the number of columns. The other fields are for coordinates in the span of wide rows: `lift` and
-    `drop` change vectors to the columns and back, `scaled` is what columns were divided by, `some` returns the sums of
-    some columns, `variances` are those of the columns, `origin` has zero coordinates, `solver` uses products of rows.
+    `drop` change vectors to the columns and back, `scaled` divided the columns, `some` returns the sums of
+    some columns, `variances` are of the columns, `origin` has zero coordinates, `solver` uses products of rows.
     """
 
     moments: tuple[Moments, ...]
@@ -230,7 +230,7 @@ def center_of(problem: Problem, sums: Sums) -> Float:
 
 
 def solve_path(folds: Sequence[Sums], problems: Sequence[Problem], *, seed: int = 0) -> Float:
-    """Return approximate components of each fold, those of all values of a parameter side by side.
+    """Return approximate components of each fold, with all values of a parameter side by side.
 
     The problems differ only in shrinkage, α or ε, from the least to the most regularised. Vectors are in the
     coordinates of the moments, an array of shape (n_folds, n, n_values * d). They are zero where the background is
@@ -249,7 +249,7 @@ def solve_path(folds: Sequence[Sums], problems: Sequence[Problem], *, seed: int 
 
 
 def adjusted(moments: Moments, n_covariates: int, by: Moments | None = None) -> Moments:
-    """Remove what the trailing columns explain of the others, by the coefficients of `by` or their own."""
+    """Remove the linear effect of the trailing columns on the others, with coefficients from `by` or `moments`."""
     if n_covariates == 0:
         return moments
     size = moments.n_features - n_covariates
@@ -326,7 +326,7 @@ def pose(sums: Sums, problems: Sequence[Problem]) -> Posed:
         traces = np.array([part.total_variance / dimension for _, part in pairs])
         spheres = [getattr(part, "spherical", None) for _, part in pairs]
         if any(sphere is not None for sphere in spheres):
-            # Private sums have noise of the same size along every direction of their own units.
+            # In units of its `scale`, a private release has equal noise along all directions.
             first, second = np.hstack([first, 0.0 * own]), np.hstack([second, own])
             terms, own = [*terms, *spheres], 0.0 * own
         ridges = own @ traces

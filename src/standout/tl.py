@@ -99,7 +99,7 @@ def dpca(
             With ``robust``: the weight of each cell; NaN for other cells.
         ``.uns["dpca"]`` : dict
             ``params``; ``ratio`` with ``ratio_error``, the held-out ratio of variances; ``spread`` and ``shift``, its
-            part from the variance, and what the shift of the mean adds or would add; ``shrinkage`` and so on.
+            part from the variance, and the part from the shift of the mean; ``shrinkage`` and so on.
 
     See Also
     --------
@@ -182,7 +182,7 @@ def kdpca(adata: Any, groupby: str, target: Any, background: Any = None, **param
 
 
 def kcpca(adata: Any, groupby: str, target: Any, background: Any = None, **params: Any) -> Any:
-    """In which nonlinear views do the cells of one condition vary more than α times the cells of others?
+    """In which nonlinear views is one condition's variance more than α times the others' variance?
 
     Kernel contrastive PCA, as `kdpca`, written under ``X_kcpca`` and ``kcpca``.
 
@@ -302,7 +302,7 @@ def screen(
         rows.columns = tuple(adata.var_names[slice(None) if genes is None else genes])
     groups = None if subject is None else cells.words(adata, subject, "subject")
     found = screened(rows, labels, control=control, groups=groups, **options)
-    # AnnData writes no columns of mixed types.
+    # AnnData refuses columns of mixed types.
     table = found.table.copy()
     adata.uns[key_added] = table.astype({name: str for name in table if table[name].dtype == object})
     adata.uns[f"{key_added}_effects"] = found.effects

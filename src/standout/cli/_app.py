@@ -61,16 +61,16 @@ def output_option(help: str, **settings: Any) -> click.Option:
 
 
 def command(short_help: str, runs: str, *params: click.Parameter) -> Callable[[Check], click.Command]:
-    """Make a command of a function that checks its options; `runs` is the function that does the work, with its module.
+    """Return a decorator: the function checks the options, then `runs`, as "module:function", does the work.
 
-    That function gets the options, the names of those that were given, and the command as it was typed.
+    Both get the options, the names of the options that were typed (`given`), and the `command`.
     """
 
     def decorate(check: Check) -> click.Command:
         @click.pass_context
         def invoked(context: click.Context, /, **values: Any) -> None:
             given = {name for name in values if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
-            # Only the last part of absolute paths, because a page may be sent to others.
+            # Keep only the last part of absolute paths: a report may be sent to others.
             words = [PurePath(word).name if PurePath(word).is_absolute() else word for word in context.obj or []]
             values |= {"given": given, "command": " ".join(map(quote, ["standout", *words]))}
             check(values)
@@ -101,8 +101,8 @@ def fit(options: dict[str, Any]) -> None:
     The folder has report.html (look at it first), figure.png, scores.csv, columns.csv, summary.json and the model. It
     appears once it is complete. If something else has appeared there meanwhile, the result is put beside it.
 
-    With --from-sums, TARGET and the backgrounds are files that standout release wrote. A pattern in quotes adds up the
-    sums of several places.
+    With --from-sums, TARGET and the backgrounds are files of standout release. If a pattern in quotes matches several
+    files, they are added.
 
     With --cube, the pixels of an image are compared with their noise (minimum noise fraction). The folder has images of
     the components, too: images.png and images.npy.
@@ -189,7 +189,7 @@ def explore(options: dict[str, Any]) -> None:
     closed.
     """
     both = options["demo"] == (options["data"] is not None)
-    refuse((both, "give a file to explore, or --demo for data that need none."))
+    refuse((both, "give either a file to explore, or --demo."))
     check_options(options, [options["method"]], complete=False)
 
 
@@ -197,13 +197,13 @@ def explore(options: dict[str, Any]) -> None:
     "Write private sums, with noise, for others.",
     "_private:release_file",
     *(argument("data", "ROWS"), *o.budget_options, *o.file_options),
-    *(output_option("File to write, such as place1.sums."), *o.writing_options),
+    *(output_option("File to write, such as site1.sums."), *o.writing_options),
 )
 def release(options: dict[str, Any]) -> None:
     """Write count, means and sums of products of ROWS with noise: a differentially private release.
 
-    No row is in the file. It can be sent to others, who compare it with those of other places by standout fit
-    --from-sums. Every release of the same rows spends its own budget. ROWS is a file, a folder, or a pattern in quotes.
+    The file has no rows. It can be sent to others, who compare it with files of other sites: standout fit --from-sums.
+    Every release of the same rows spends more budget. ROWS is a file, a folder, or a pattern in quotes.
     """
     alone, same = options["person_column"] is None, (options["ranges"] is None) == (options["whiten_by"] is None)
     refuse(
@@ -218,7 +218,7 @@ def release(options: dict[str, Any]) -> None:
     *(o.method_option, output_option("Folder to write.", default="standout-demo"), o.quiet_option),
 )
 def demo(options: dict[str, Any]) -> None:
-    """Find handwritten digits that are hidden over pieces of photographs.
+    """Find handwritten digits that are laid over photographs.
 
     PCA of the images shows the photographs. Given other pieces of the same photographs as background, discriminative
     PCA shows the digits. The labels of the images are used for the colours only.
@@ -227,7 +227,7 @@ def demo(options: dict[str, Any]) -> None:
     options |= {**fit.make_context("fit", ["TARGET", "-o", "OUT"]).params, **options, "overwrite": True}
 
 
-# --- what the options ask for -----------------------------------------------------------------------------------------
+# --- checks of the options -----------------------------------------------------------------------------------------
 
 
 def check_options(options: dict[str, Any], methods: Sequence[str], *, complete: bool = True) -> None:

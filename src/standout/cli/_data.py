@@ -1,4 +1,4 @@
-"""From the options to the datasets of a fit: opened, read at once or in parts, and prepared."""
+"""From the options to the datasets of a fit: opened, read whole or in parts, and prepared."""
 
 from __future__ import annotations
 
@@ -312,7 +312,7 @@ def _attach(made: Datasets, options: dict[str, Any]) -> None:
 
 
 def matched_words(words: Any, options: dict[str, Any]) -> Any:
-    """Return the matches of a pattern in words: its first group, or the whole match."""
+    """Return the match of a pattern in each text: its first group, or all of it."""
     pattern = options.get("subject_pattern")
     if pattern is None:
         return words

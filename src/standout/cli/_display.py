@@ -100,7 +100,7 @@ class Display:
         self.quiet = quiet or sys.stdout is None
         # It is None if it was closed before the start.
         self.moves = not quiet and sys.stderr is not None and sys.stderr.isatty()
-        # The stages as rich's progress, which also estimates the time left; it is only drawn on a terminal.
+        # A progress bar of rich, with the time left. It is drawn only on a terminal.
         self._bar: Any = None
         self._stage, self._part = "", ""
 
@@ -238,7 +238,7 @@ def run(words: list[str]) -> int:
 
 
 def _failure(error: BaseException) -> str:
-    """Return what went wrong as a sentence."""
+    """Return the failure as a sentence."""
     words = phrased(error)
     if hasattr(error, "format_message"):
         return str(error.format_message())

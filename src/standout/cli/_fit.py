@@ -27,14 +27,14 @@ from standout.report._drawn import Fit
 from standout.report._words import environment, number, p_value, shortened
 
 Found = dict[str, Any]
-# Most columns that the terminal lists for a component, and most letters of a name.
+# Maximum number of columns per component, and of letters of a name, on the terminal.
 MOST_COLUMNS, LONGEST_NAME = 4, 30
 ROWS_AT_ONCE = 100_000
 OF_SUBJECTS = {"shared subjects", "few background rows"}
 
 
 def fit_files(options: dict[str, Any]) -> None:
-    """Fit as the options say, and write the folder."""
+    """Fit with the options, and write the folder."""
     if options["from_sums"]:
         from standout.cli._private import fit_sums
 
@@ -104,7 +104,7 @@ def fit_and_find(
 
 
 def begun(options: dict[str, Any]) -> tuple[Display, Path, Any]:
-    """Return the display, the folder and the estimator of a fit; refuse early what could not be finished."""
+    """Return the display, the folder and the estimator of a fit; refuse early if it cannot be finished."""
     require_extra("skops", "models", "saving the model")
     require_extra("jinja2", "report", "the report")
     require_extra("matplotlib", "plots", "the picture")
@@ -113,7 +113,7 @@ def begun(options: dict[str, Any]) -> tuple[Display, Path, Any]:
 
 
 def make_estimator(options: dict[str, Any]) -> Any:
-    """Make the estimator that the options ask for, and check its parameters before any file is read."""
+    """Return the estimator of the options, and check its parameters before any file is read."""
     method = FITTED_AS.get(options["method"], options["method"])
     parameters = {one.name: options[one.name] for one in options_for(method) if one.command}
     if "kernel" in parameters and options["bandwidth"] is not None:

@@ -29,7 +29,7 @@ OURS = (MARK, "columns.csv", "figure.png", "images.npy", "images.png", "model.sk
 
 
 def check_output_folder(path: str, overwrite: bool) -> Path:
-    """Refuse a place that cannot be written to or must not be replaced; clean up what a killed process left there."""
+    """Refuse a place that cannot be written to or must not be replaced; clean up after a killed process."""
     final = _expanded(path)
     # A link to a folder stays a link, and ``..`` has no name that a draft could be put beside.
     place = final.resolve()
@@ -74,7 +74,7 @@ def is_result(folder: Path) -> bool:
 
 
 def _other_content(place: Path) -> str | None:
-    """Describe what is in a folder beside an earlier result; None if there is nothing else."""
+    """Describe other content of a folder than an earlier result; None if there is none."""
     content = sorted(place.iterdir())
     if content and not is_result(place):
         return "holds something else than an earlier result. Name another folder"
@@ -146,7 +146,7 @@ def _set_aside(place: Path, earlier: Path) -> None:
     """Move an earlier result away from its place; anything else stays."""
     with suppress(FileNotFoundError):
         place.rename(earlier)
-        # Checked again: something may have appeared since the start.
+        # Check again: something may have appeared since the start.
         if not earlier.is_dir() or _other_content(earlier) is not None:
             earlier.rename(place)
 
@@ -158,7 +158,7 @@ def _restore(earlier: Path, place: Path) -> None:
 
 
 def recover(final: Path) -> None:
-    """Clean up what killed processes left: restore an earlier result that was moved aside, and remove drafts."""
+    """Clean up after killed processes: restore an earlier result that was moved aside, and remove drafts."""
     place = final.resolve()
     for draft in w.dead_drafts(place):
         earlier = draft / EARLIER

@@ -86,7 +86,7 @@ def load_model(path: str) -> Any:
 
 
 def describe(options: dict[str, Any]) -> None:
-    """Print what a model is."""
+    """Describe a model."""
     display = Display(quiet=False)
     with collected_warnings() as said:
         model = load_model(options["model_path"])
@@ -199,7 +199,7 @@ def explore_files(options: dict[str, Any]) -> None:
 
 
 def _opened(options: dict[str, Any], display: Display) -> Any:
-    """Return the table of the files."""
+    """Return the files as a `Table`."""
     from standout.explorer import Table
     from standout.explorer._table import Origin
 

@@ -1,4 +1,4 @@
-"""The options of the commands: types of values, sections of the help, and those that are not parameters of estimators.
+"""The options of the commands: types of values, sections of the help, and options that are no parameters.
 
 NumPy is not imported here, so that the help, the version and errors in options are fast.
 """
@@ -135,9 +135,9 @@ condition_options = (
 value_options = (
     option(COLUMNS, "--label-column", "Column for the colours and the clustering error, never for the fit.", "NAME"),
     option(ROWS, "--log1p", "Use log(1 + x) of every value, as is usual for counts."),
-    option(ROWS, "--missing", "What to do about missing values.", type=click.Choice(MISSING), default="error"),
+    option(ROWS, "--missing", "Treatment of missing values.", type=click.Choice(MISSING), default="error"),
     option(ROWS, "--strict", "Refuse columns that are not numbers, or constant, instead of leaving them out."),
-    option(ROWS, "--in-memory/--stream", "Read all rows at once, or in parts as often as needed. If neither is given, "
+    option(ROWS, "--in-memory/--stream", "Read all rows into memory, or in parts for every pass. If neither is given, "
            "the size of the data decides.", default=None),
 )  # fmt: skip
 kinds_of_data = (
@@ -159,7 +159,7 @@ subject_options = (
     option(COLUMNS, "--weight-column", "Column with the weight of each row.", "NAME"),
     option(COLUMNS, "--within", "Subtract the mean of each subject, to look within subjects."),
 )  # fmt: skip
-method_option = option(METHOD, "--method", "What to fit.", type=click.Choice(tuple(COMMAND_METHODS)), default="dpca")
+method_option = option(METHOD, "--method", "Method to fit.", type=click.Choice(tuple(COMMAND_METHODS)), default="dpca")
 parameter_options = (
     *(parameter_option(one) for one in OPTIONS.values() if one.command),
     option(KERNEL, "--bandwidth", "Width of the Gaussian kernel (makes --kernel gaussian).", "NUMBER", type=float),
@@ -187,7 +187,7 @@ budget_options = (
     option(BUDGET, "--ranges", "CSV file with the columns column, low, high: the values that each column can have by "
            "its documentation. Never look them up in ROWS.", "FILE"),
     option(BUDGET, "--whiten-by", "Private sums of a background, whose bounds are used: ROWS, the target, can then be "
-           "far fewer. A pattern in quotes adds up places.", "FILES"),
+           "far fewer. A pattern in quotes adds up sites.", "FILES"),
     option(BUDGET, "--epsilon", "Privacy: smaller protects more.", "NUMBER", type=float, required=True),
     option(BUDGET, "--delta", "Privacy: far below 1 / rows, such as 1e-6.", "NUMBER", type=float, required=True),
     option(BUDGET, "--person-column", "Column with the person of each row: protects persons, not rows alone.", "NAME"),

@@ -1,4 +1,4 @@
-"""``standout release`` and ``standout fit --from-sums``: sums leave a place, rows do not."""
+"""``standout release`` and ``standout fit --from-sums``: sums leave a site, rows do not."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WITHOUT_ROWS = {
 }
 # Columns of a component in the page.
 MOST_COLUMNS = 15
-# Beyond this share of a component's variance, noise hides the signal.
+# With a larger share of noise in component 1, the signal is hidden.
 DROWNED = 0.5
 RANGES = "Write a CSV file with the columns column, low and high: a name and two numbers in each line, each name once."
 
@@ -64,7 +64,7 @@ def release_file(options: dict[str, Any]) -> None:
 
 
 def _bounds(options: dict[str, Any], columns: list[str]) -> tuple[list[str], dict[str, Any]]:
-    """Return the columns in an order that is the same at all places, and their bounds."""
+    """Return the columns in an order that is the same at all sites, and their bounds."""
     if options["whiten_by"] is not None:
         background, _ = _added(options["whiten_by"])
         if background.columns is None or set(background.columns) != set(columns):
@@ -128,7 +128,7 @@ def fit_sums(options: dict[str, Any]) -> None:
 
 
 def _added(pattern: str) -> tuple[PrivateMoments, list[str]]:
-    """Read the sums of one dataset, and add those of several places; return the names of the files, too."""
+    """Read and add the sums of one dataset from all files; return the names of the files, too."""
     files = files_of(os.path.expanduser(pattern), "sums")
     first, *others = map(PrivateMoments.load, files)
     return sum(others, start=first), [printable(file.name) for file in files]

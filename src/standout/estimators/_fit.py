@@ -28,7 +28,7 @@ from standout.sources import Source, open_datasets
 NEARLY_PCA = 0.9
 # The regularisation before a choice.
 FIRST: dict[str, Any] = {"shrinkage": "ledoit-wolf", "alpha": 0.0, "epsilon": 1.0}
-# Most components that "auto" tests.
+# Limit of components for "auto".
 MOST_COMPONENTS = 20
 # Sparse rows that are larger than this both ways are not multiplied out.
 LARGE = 8192
@@ -152,7 +152,7 @@ class BackgroundTransformer(FittedTransformer):
         raise NotImplementedError
 
     def _forget(self, *kept: str) -> None:
-        """Remove what an earlier fit left."""
+        """Remove the earlier fit."""
         self._n_found = 1
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("__")]:
             if name not in kept:
@@ -227,7 +227,7 @@ class BackgroundTransformer(FittedTransformer):
             weights = check_weights("background_weights", self.background_weights, n_backgrounds, "backgrounds")
         columns = fields.get("n_columns")
         if columns is not None and not wanted <= columns <= width:
-            wrong = f"is not between the {wanted} components and the {width} columns"
+            wrong = f"is not between {wanted} (components) and {width} (columns)"
             raise InvalidValueError(wrong, parameter="n_columns", value=columns, advice="Use a number between them.")
         kind: Any = "difference" if name == "alpha" else "ratio"
         fields = {"kind": kind, "center": self.center, "weights": tuple(weights), name: value, **fields}
@@ -279,7 +279,7 @@ class BackgroundTransformer(FittedTransformer):
             held_out = judge(problem, data, folds, inner, seed=seed)
             order = np.argsort(-held_out.ratio, kind="stable")
             if np.all(np.isfinite(held_out.ratio)) and np.any(order != np.arange(len(order))):
-                # The order of the held-out ratios can differ from that of the shrunken problem.
+                # Held-out ratios can have another order than the values of the fit.
                 solution, held_out = solution.taken(order), held_out.taken(order)
                 inner = take(inner, order, axis=1)
         return Fit(problem, solution, inner, sums, moments, mean, path, columns_path, held_out)

@@ -1,4 +1,4 @@
-"""Fits from sums: one batch after the other, the rows of several places, and sums without rows."""
+"""Fits from sums: one batch after the other, the rows of several sites, and sums without rows."""
 
 from __future__ import annotations
 
@@ -86,9 +86,9 @@ class IncrementalTransformer(BackgroundTransformer):
     def merge(self, other: Any) -> Self:
         """Add all rows that another estimator was fitted to, without seeing them.
 
-        For rows that may not leave their place: each place fits an estimator to its rows, and sends only the estimator.
-        They have counts, means and sums of products, never rows. Each place becomes a fold, so that the choice and the
-        ratio hold for other places. The other estimator stays as it is.
+        For rows that may not leave their site: each site fits an estimator to its rows, and sends only the estimator.
+        They have counts, means and sums of products, never rows. Each site becomes a fold, so that the choice and the
+        ratio hold for other sites. The other estimator stays as it is.
 
         Parameters
         ----------
@@ -115,7 +115,7 @@ class IncrementalTransformer(BackgroundTransformer):
 
     @classmethod
     def from_moments(cls, target: Any, backgrounds: Any = None, **parameters: Any) -> Self:
-        """Fit from sums without rows: saved sums, those of a database, or private ones.
+        """Fit from sums without rows: saved sums, sums of a database, or private sums.
 
         There are no folds, and therefore no held-out ratio. ``shrinkage="auto"`` is the estimate of Ledoit and Wolf;
         for private sums, a shrinkage that follows from their noise.
@@ -190,7 +190,7 @@ class IncrementalTransformer(BackgroundTransformer):
         if isinstance(self._folds, FoldPattern) and min(counts) < ROWS_PER_FOLD * self._folds.n_folds:
             return None, f"a dataset has {min(counts)} rows, and {self._folds.n_folds} folds need more"
         if any(part is None for own in parts for part in own):
-            return None, "a place has no rows of one of the datasets"
+            return None, "a site has no rows of one of the datasets"
         return self._folds, ""
 
     # --- batches -------------------------------------------------------------------------------------------------
@@ -221,7 +221,7 @@ class IncrementalTransformer(BackgroundTransformer):
         return [None if source is None else _like_first(source, first) for source in found]
 
     def _extended(self, own: Parts, source: Source | None) -> Parts:
-        """Return the sums of a dataset by fold, with those of new rows."""
+        """Return the sums of a dataset by fold, with the new rows."""
         folds = self._folds if isinstance(self._folds, FoldPattern) else None
         own = own or [None] * (1 if folds is None else folds.n_folds)
         if source is None:
@@ -231,7 +231,7 @@ class IncrementalTransformer(BackgroundTransformer):
         new = gather_keyed(source, keys, norms=True, name=source.name)
         return [joined(first, second) for first, second in zip(own, new, strict=True)]
 
-    # --- places --------------------------------------------------------------------------------------------------
+    # --- merge --------------------------------------------------------------------------------------------------
 
     def _check_same(self, other: Any) -> None:
         """Refuse an estimator of other columns, labels or backgrounds."""
@@ -261,7 +261,7 @@ def _data_of(model: Any) -> TallData:
 
 
 def _places(model: Any) -> list[Parts]:
-    """Return the sums of each dataset by place: one place, if the model was not merged."""
+    """Return the sums of each dataset by site: one site, if the model was not merged."""
     merged = isinstance(model._folds, Places)
     return [list(own) if merged else [reduce(joined, own)] for own in _data_of(model).parts]
 

@@ -44,7 +44,7 @@ ROUNDED_VARIANCE = 1e-30
 ROUNDED_SCORES, EPS = 1e-3, float(np.finfo(np.float64).eps)
 # Coordinates are rounded to this share of the largest one.
 ROUNDED_DIGITS = 1e-12
-# Most rows from which weights of several kernels are learned, and steps of the grid.
+# Maximum number of rows to learn weights of kernels, and steps of the grid.
 LEARNED_ROWS, STEPS = 600, 4
 
 
@@ -103,7 +103,7 @@ class KernelTransformer(BackgroundTransformer):
         folds, reason = plan_folds(sources, self.cv, width)
         root = None
         if kind.counts:
-            # Centred rows are a root of their own scatter: the rows of the kernel need no other root.
+            # Centred rows are a root of their scatter, so kernel rows need no other root.
             wide = make_data(sources, folds, norms=False, wide=True)
             data: Data = KernelRows(**vars(wide))
         else:

@@ -51,7 +51,7 @@ class KernelRows(WideData):
         return {}
 
     def sums(self, problem: Problem, fold: int | None = None) -> Sums:
-        """Return the sums over all rows, or over all rows but those of a fold."""
+        """Return the sums over all rows, or over the rows outside of a fold."""
         if fold not in self._known:
             chosen = [own != (-1 if fold is None else fold) for own in self.folds]
             # Rows of the fold get the weight 0, which saves a copy of the others.

@@ -55,7 +55,7 @@ class BackgroundPipeline(Pipeline):
     _doc_link_template = DOC_LINK
 
     def fit(self, X: Any, y: Any = None, *, background: Any = None, **rows: Any) -> BackgroundPipeline:
-        """Fit the steps to the target, and the estimator against the backgrounds that the steps have transformed.
+        """Fit the steps to the target, transform all datasets, and fit the estimator to them.
 
         Parameters
         ----------
@@ -256,6 +256,6 @@ def _check_pipeline(pipeline: Any) -> None:
 def _check_search(train: Any, background: Any) -> None:
     shape = getattr(background, "shape", (None,))
     if train is not None and shape[0] == len(train):
-        problem = "scikit-learn has cut the background into the folds of X, because both have equally many rows"
+        problem = "scikit-learn has cut the background into the folds of X, because both have the same number of rows"
         advice = "Use standout.BackgroundSearchCV, or pass the background in a list: background=[...]."
         warn_user(problem, advice=advice)

@@ -1,4 +1,4 @@
-"""Methods of a fitted model: scores, held-out scores, and what scikit-learn needs."""
+"""Methods of a fitted model: scores, held-out scores, and hooks of scikit-learn."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     ) -> list[Float]:
         """Return the scores of the fitted rows, each by the components of the other folds.
 
-        The variance of the backgrounds' scores is 1, and that of the target's is `ratio_` (with
+        The variance of the backgrounds' scores is 1, of the target's scores `ratio_` (with
         ``center="background"`` their mean square).
 
         Parameters

@@ -275,7 +275,7 @@ class _Server(ThreadingHTTPServer):
     allow_reuse_address = os.name == "posix"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore broken connections."""
+        """Ignore failed requests."""
 
 
 class _Handler(BaseHTTPRequestHandler):

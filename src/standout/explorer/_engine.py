@@ -115,12 +115,12 @@ def checked(state: State, table: Table) -> State:
         raise InvalidValueError("is unknown", parameter="method", value=state.method, advice=advice)
     for name in [state.by] * bool(table.words) + [state.subjects] * (state.subjects is not None):
         if str(name) not in table.words:
-            raise InvalidValueError("is not a column of words", parameter="column", value=name)
+            raise InvalidValueError("is not a text column", parameter="column", value=name)
     if type(state.n_components) is not int:
         raise InvalidValueError("is not a whole number", parameter="n_components", value=state.n_components)
     codes = state.codes
     if len(codes) != table.n_rows or (codes > BACKGROUND).any():
-        raise InvalidValueError("the roles of the rows are not those of this table", advice="Use another session.")
+        raise InvalidValueError("the choice of rows does not fit this table", advice="Use another session.")
     check_parameters(state.method, _parameters(state))
     return state
 
@@ -297,7 +297,7 @@ class Engine:
         return made
 
     def slid(self, state: State, value: float) -> Answer:
-        """Answer with another shrinkage or α from stored sums, for every step of a slider.
+        """Return the answer at another shrinkage or α, from stored sums, for a slider.
 
         If folds cannot be solved fast enough, there is no ratio, and scores are in-sample.
         """

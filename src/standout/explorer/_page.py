@@ -209,7 +209,7 @@ class Page:
         return self.engine.rows(places)[:, self.table.columns.index(column)]
 
     def _view(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """Change what the picture shows: axes and colours."""
+        """Change the axes and the colours of the picture."""
         if "axes" in message:
             x, y = (int(axis) for axis in message["axes"])
             self.axes = max(x, 0), max(y, 0)

@@ -1,4 +1,4 @@
-"""Files as datasets, read in batches or at once, prepared in the same way; and results to files."""
+"""Files as datasets, read in batches or whole, prepared in the same way; and results to files."""
 
 from standout._writing import write_csv
 from standout.io._prepare import Preparation, prepare

@@ -161,7 +161,7 @@ class MatrixReader(Reader):
             def part(start: int) -> Part:
                 rows = matrix[start : start + n_rows]
                 if is_sparse(rows):
-                    # Indices that point outside make SciPy read and write where it should not.
+                    # With indices out of range, SciPy reads and writes outside of its arrays.
                     rows.check_format(full_check=True)
                 rows = rows if every else rows[:, list(features)]
                 rows = as_rows(rows, shown(self.path), finite=False) if features else np.zeros((rows.shape[0], 0))

@@ -43,7 +43,7 @@ Part: TypeAlias = tuple[Rows, dict[str, Words]]
 
 
 def unusable(source: Any, problem: str, advice: str = "Write the file again.") -> NoReturn:
-    """Raise the error that says what is wrong with a file."""
+    """Raise the error for an unusable file."""
     raise InvalidValueError(f"{shown(source)} cannot be used: {problem}", advice=advice)
 
 
@@ -224,7 +224,7 @@ def as_words(values: Any) -> Words:
 
 
 def check_column(name: Any, parameter: str, reader: Reader) -> None:
-    """Check that a column named by the user is there, once."""
+    """Check that a named column exists exactly once."""
     names = [*reader.beside, *reader.names, *([""] if reader.index == "" else [])]
     known(name, parameter, names, f"a column of {shown(reader.path)}")
     if name not in reader.beside:
@@ -261,7 +261,7 @@ def find_ids(reader: Reader, used: Sequence[str]) -> str | None:
 def choose(
     reader: Reader, columns: Sequence[str] | None, exclude: Sequence[str], aside: set[str], strict: bool
 ) -> tuple[list[str], dict[str, list[str]]]:
-    """Choose the data columns; return them, and the others by kind, which the user is told."""
+    """Choose the data columns; return them, and the others by kind, for a message."""
     both = [name for name in columns or () if name in aside]
     if both:
         problem = f"has {short(both[0])!r}, which has another use too"

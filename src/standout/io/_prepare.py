@@ -33,7 +33,7 @@ class Preparation(TransformerMixin, BaseEstimator):
     log1p : bool, default=False
         Use log(1 + x) of every value.
     missing : {"error", "drop-rows", "mean", "median", "zero"}, default="error"
-        What to do about missing values. This step keeps every row: "drop-rows" is done by :func:`prepare`.
+        Treatment of missing values. This step keeps every row: "drop-rows" is done by :func:`prepare`.
 
     Attributes
     ----------
@@ -209,7 +209,7 @@ def prepare(
 
 
 def _totals(change: Callable[[Rows], Rows], batch: Batch) -> Float:
-    """Return the number and the sum of the values of each column, after a step that fills in zeros."""
+    """Return the number of known values of each column, and their sum after `change` (gaps are 0)."""
     total = np.zeros((2, batch.rows.shape[1]))
     for block in row_blocks(batch.rows):
         # Only NaN differs from itself.

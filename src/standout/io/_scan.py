@@ -121,7 +121,7 @@ class Scan(Source):
                 advance(rows.shape[0])
 
     def map_reduce(self, function: Callable[[Batch], T], add: Callable[[T, T], T] = operator.add) -> T:
-        """Add what a function makes of each batch, in several threads, in the order of the rows."""
+        """Sum the results of a function over the batches, by several threads, in row order."""
         with closing(in_order(function, regrouped(self.batches()))) as parts:
             return reduce(add, parts)
 
@@ -134,7 +134,7 @@ class Scan(Source):
         for part, said in self._parts(names, self._columns):
             every.append(said)
             if self.n_rows is None or is_sparse(part):
-                # Parts of text are stored by column; rows by row are taken several times as fast.
+                # Text is parsed by column. In row order, rows are taken several times as fast.
                 rows.append(part if is_sparse(part) else np.ascontiguousarray(part))
                 continue
             # Into one array, because parts and their stack would need twice the memory.
@@ -198,7 +198,7 @@ class Scan(Source):
         row, column = cells[place].tolist()
         what = "a value is missing" if np.isnan(values[place]) else f"there is an infinite value ({values[place]})"
         where = f"column {short(self._columns[column])!r}, row {first + numbers[row] + 1}"
-        advice = GAPS if np.isnan(values[place]) else "Mend it, or leave the cell empty."
+        advice = GAPS if np.isnan(values[place]) else "Fix it, or leave the cell empty."
         raise InvalidValueError(f"{what} in {shown(reader.path)}: {where}", advice=advice)
 
 

@@ -26,7 +26,7 @@ SAMPLE_ROWS = 1000
 
 _NUMBER = re.compile(r"[ \t]*[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf|infinity|nan)[ \t]*", re.IGNORECASE | re.ASCII)
 _TRUTH = frozenset(["true", "false", "True", "False", "TRUE", "FALSE"])
-# Signs of currency or percent, or signs between thousands.
+# Numbers with signs of currency, percent or thousands.
 _FIGURE = re.compile(r"[-+(]?\W?\d[\d.,' ]*\W?\)?")
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*")
 
@@ -131,7 +131,7 @@ class CsvReader(Reader):
             self._refuse(features, error)
 
     def parts(self, features: Sequence[int], words: Sequence[str], n_rows: int) -> Iterator[Part]:
-        """Read rows, with the words of some columns; whole numbers that a double rounds are refused."""
+        """Read rows, and some columns as text. Refuse whole numbers that float64 would round."""
         checked: set[int] = set()
         for rows, said in super().parts(features, words, n_rows):
             large = set(np.flatnonzero((np.abs(rows) >= LARGEST_INTEGER).any(axis=0)).tolist()) - checked
@@ -211,7 +211,7 @@ class CsvReader(Reader):
         """Raise the error for a row of another length, or for a cell that is not a number."""
         if len(row) != len(self.names):
             problem = f"line {line} has {len(row)} cells, but there are {len(self.names)} columns"
-            advice = f"Mend the line; a cell that contains {self._delimiter!r} or a line break needs quotes."
+            advice = f"Fix the line; a cell that contains {self._delimiter!r} or a line break needs quotes."
             unusable(self.path, problem, advice)
         for place in features:
             cell = row[place]

@@ -43,7 +43,7 @@ PASSES = 5
 MOST_OUTLYING = 1.0 / 3.0
 # A row with more than this share of outlying cells gets a small weight instead.
 MOST_WILD = 0.5
-# Most rows and most numbers in the sample; it has at least the first number of rows if there are few columns.
+# Limits of rows and numbers in the sample; it has at least the first number of rows if there are few columns.
 MOST_ROWS, MOST_NUMBERS, FEW_ROWS = 5000, 2**25, 500
 # Distances are limited to this many times the typical spread, so that squares stay within range.
 FAR = 1e8
@@ -163,7 +163,7 @@ def learn_weights(rows: Rows, *, cells: bool = False, whole: bool = True, name: 
 
     Weights of a Student-t distribution, by iterated reweighting: each pass estimates the centre and the scatter (by the
     rule of Ledoit and Wolf) with the weights of the previous pass. The distance of a row is measured by the scatter
-    without this row, so that outliers do not hide themselves by their own variance.
+    without this row, so that outliers are not hidden by the variance they cause.
 
     If most rows are equal, they are the centre, and the scatter is learned from the others. If more than
     a third of the rows looks outlying, all rows keep the same weight, with a warning.
@@ -286,7 +286,7 @@ def _with_limit(learned: RobustWeights, distances: Float) -> RobustWeights:
     """Set the typical distance and the limit: five standard deviations of the cube root, which is nearly normal."""
     cubic = distances ** (1.0 / 3.0)
     middle = float(_median(cubic))
-    # If most distances are equal, the spread is that of normal rows (Wilson and Hilferty, 1931).
+    # If most distances are equal, use the spread of normal rows (Wilson and Hilferty, 1931).
     least = middle * float(np.sqrt(2.0 / (9.0 * learned.centre.shape[0])))
     spread = max(NORMAL * float(_median(abs(cubic - middle))), least)
     return replace(learned, typical=middle**3, limit=(middle + WILD * spread) ** 3)

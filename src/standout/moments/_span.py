@@ -131,7 +131,7 @@ class Span:
 
 
 def span_of(rows: Sequence[Rows], weights: Sequence[Float | None] | None = None) -> Span:
-    """Which coordinates have these rows in the space that they span?
+    """Which coordinates do these rows have in their span?
 
     Wide data have no variance outside of this space, so moments of the coordinates are complete. Directions in the
     coordinates are lifted to the columns. The coordinates come from one Gram matrix of all rows. If it is

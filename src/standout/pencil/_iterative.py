@@ -114,7 +114,7 @@ def krylov(
     *,
     give_up: bool = False,
 ) -> tuple[Float, Float, float]:
-    """Return values (on the host) and vectors of stacks of symmetric operators in block Krylov spaces.
+    """Return Ritz values (on the host) and vectors of stacked operators in block Krylov spaces.
 
     They are in descending order, and more than the wanted number. Blocks are wider than this number, so that equal
     values are found. A space ends early if the residuals of the wanted vectors are below the tolerance, relative to the

@@ -18,7 +18,7 @@ from standout.moments import Moments, ScatterMoments
 from standout.pencil._direct import is_weak
 from standout.pencil._iterative import LOOK, MORE, TINY, cast, halves_of, krylov, orthonormal, random, transposed
 
-# Representatives, as shares of the length of a path.
+# Positions on a path (0 to 1) that are solved first.
 REPRESENTATIVES = (0.0, 0.3, 0.6, 0.9)
 # Products for the representatives.
 PATH_STEPS = 5
@@ -100,7 +100,7 @@ class _Stack:
         least = variances.min(axis=1, initial=np.inf, where=variances > 0.0)
         if np.any(variances.max(axis=1) > MOST_UNEVEN * least):
             return None
-        # Sums are divided by their weights in the coefficients, which spares copies of them.
+        # Scatters are not divided by their weights; the coefficients are, which spares copies.
         matrices = [part.scatter for part in every]
         shares = np.array([part.total_weight for part in every]).reshape(n_folds, 1, -1)
         totals = variances.reshape(n_folds, -1, variances.shape[1]).sum(axis=1)

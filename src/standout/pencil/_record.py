@@ -361,9 +361,9 @@ def check_directions(n_components: int, n_directions: int) -> None:
 def _rounding(pencil: Pencil, values: Float, vectors: Float, a_vectors: Float) -> tuple[Float, Array | None]:
     """Estimate the effect of relative errors in the entries of A and B on each value, to first order.
 
-    The error of an entry (i, j) is about ``precision * sqrt(Aii Ajj)``, so that of ``uᵀAu`` is about
-    ``precision * Σ uᵢ² Aii``. The estimate does not change when columns are rescaled. Solvers add an error of their
-    own, relative to the largest value. Also return which values are zero or lost: not larger than the error from A.
+    The error of an entry (i, j) is about ``precision * sqrt(Aii Ajj)``, so the error of ``uᵀAu`` is about
+    ``precision * Σ uᵢ² Aii``. The estimate does not change when columns are rescaled. Solvers add an error, relative to
+    the largest value. Also return which values are zero or lost: not larger than the error from A.
     """
     xp, squares = namespace(vectors), vectors**2
     unit, tiny = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)

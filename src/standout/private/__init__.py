@@ -1,4 +1,4 @@
-"""Sums that may leave the place where the rows are: differentially private, with noise and accounting by OpenDP."""
+"""Sums that may leave the site where the rows are: differentially private, with noise and accounting by OpenDP."""
 
 from standout.private._release import from_ranges, release, required_rows, total_epsilon
 from standout.private._release import warn_if_drowned as warn_if_drowned

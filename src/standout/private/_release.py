@@ -48,7 +48,7 @@ def release(
     groups: Any = None,
     max_rows: int = 1,
 ) -> PrivateMoments:
-    """What of this dataset may leave the place where it is kept?
+    """How can the sums of a dataset be shared privately?
 
     Count, mean and sums of products with noise: an (ε, δ)-differentially private release. A reader who knows all other
     rows can hardly tell whether one row (or one person) was included. Rows are moved by `centre`, divided by `scale`,
@@ -171,10 +171,9 @@ def _first_of_each(persons: npt.NDArray[Any], max_rows: int) -> npt.NDArray[np.b
 def from_ranges(ranges: Any, *, columns: Sequence[str] | None = None) -> dict[str, Any]:
     """How do documented ranges of columns become the bounds of a release?
 
-    The centre is the middle of each range, the unit half its length. The radius is a quarter of the square root of the
-    number of columns: most rows are then shortened to it. This is intended, because noise grows with the square of the
-    radius, and directions are kept. A range is what a column can hold by its documentation. It must not be looked up in
-    the rows.
+    The centre is the middle of each range, the scale half its length. The radius is a quarter of the square root of the
+    number of columns. Most rows are longer, and are shortened to it: noise grows with the square of the radius, and
+    directions are kept. Ranges come from the documentation of the columns. Never compute them from the rows.
 
     Parameters
     ----------
@@ -325,7 +324,7 @@ def warn_if_few(moments: PrivateMoments, delta: float) -> None:
     if moments.noise * ENOUGH > 0.1 * total:
         rows, share = _rounded_up(moments.count * moments.noise * ENOUGH / (0.1 * total)), moments.noise / total
         where = f"along any direction noise reaches {min(share, 9.99):.0%} of all variance that rows can have"
-        advice = f"About {rows} rows, in all places together, show a signal with a tenth of the variance."
+        advice = f"About {rows} rows, in all sites together, show a signal with a tenth of the variance."
         warn_user(f"the noise drowns every signal with less than most of the variance: {where}", advice=advice)
     if delta * moments.count >= 1.0:
         problem = f"is not below one over the number of rows, about {moments.count}: whole rows could be given away"

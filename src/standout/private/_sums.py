@@ -49,8 +49,8 @@ LEAST, MOST = 1e-60, 1e60
 # Of a matrix of units. Beyond it, rows would be placed by rounding errors.
 MOST_CONDITION = 1e10
 FORMAT = "standout private sums 1"
-# Noise that is added to a background for smoothing, as a multiple of its own noise. In simulations 0.35 to 1 have the
-# same results.
+# Ridge that is added to a private background, as a multiple of its noise. In simulations 0.35 to 1 give the same
+# results.
 RIDGE = 0.5
 # Radius for rows that have unit variance along every direction, per square root of the number of columns.
 WHITE_RADIUS = 0.7
@@ -209,10 +209,10 @@ class Spent:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PrivateMoments(ScatterMoments):
-    """Count, mean and scatter of a dataset with noise: sums that may leave the place where the rows are.
+    """Count, mean and scatter of a dataset with noise: sums that may leave the site where the rows are.
 
     `standout.private.release` makes them, and ``DiscriminativePCA.from_moments`` uses them as moments. The moments of
-    several places are merged with ``+``: noise variances add up, and the budgets of all places are kept. All numbers
+    several sites are merged with ``+``: noise variances add up, and the budgets of all sites are kept. All numbers
     are in the units of the rows.
 
     Attributes
@@ -316,7 +316,7 @@ class PrivateMoments(ScatterMoments):
 
         In these bounds the background has nearly the same variance along every direction. The noise of the target is
         then small where the background varies little, and a tenth of the rows can be enough. This costs no budget,
-        because the release is public already. Rows of the target and of the background can be at different places.
+        because the release is public already. Rows of the target and of the background can be at different sites.
 
         Returns
         -------
@@ -328,17 +328,17 @@ class PrivateMoments(ScatterMoments):
         radius = WHITE_RADIUS * float(np.sqrt(self.n_features))
         return {"centre": self.mean, "scale": self.grid.units @ root, "radius": radius}
 
-    # --- places and files -----------------------------------------------------------------------------------------
+    # --- sites and files -----------------------------------------------------------------------------------------
 
     def __add__(self, other: Any) -> PrivateMoments:
-        """Return the sums of both places together."""
+        """Return the sums of both sites together."""
         if not isinstance(other, PrivateMoments):
             problem = "exact sums and private sums cannot be added: the noise of the result would not be known"
             raise InvalidTypeError(problem, advice="Release every dataset, or none.")
         mine, theirs = ({**vars(part.grid), "columns": part.columns} for part in (self, other))
         for name in ("centre", "scale", "radius", "columns"):
             if not np.array_equal(np.asarray(mine[name]), np.asarray(theirs[name])):
-                problem = f"two places were released with a different {name}, so that their sums do not add up"
+                problem = f"two sites were released with a different {name}, so that their sums do not add up"
                 advice = "Agree on `centre`, `scale`, `radius` and the columns before the release."
                 raise InvalidValueError(problem, advice=advice)
         noise = self.noise_variance + other.noise_variance

@@ -1,4 +1,4 @@
-"""A report of what a fit found: one dict of findings, and a page, sentences and a picture over it."""
+"""A report of a fit: one dict of findings, and a page, sentences and a picture over it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HEIGHT = 900
 
 
 class Report:
-    """What a fit found, as a dict, a page and sentences. Notebooks show the page.
+    """The findings of a fit: dict, page and sentences. Notebooks show the page.
 
     Attributes
     ----------

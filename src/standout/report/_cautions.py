@@ -29,7 +29,7 @@ ROWS_PER_COLUMN = 5
 FAR, LEAST_PLACEHOLDER = 100.0, 99.0
 PLACEHOLDERS = (32767.0, 32768.0, 65535.0, 2147483647.0, 2147483648.0, 4294967295.0)
 FEW_VALUES = 5
-# Most columns named in a caution.
+# Limit of columns in a caution.
 MOST_NAMED = 5
 NEAR_PCA = 0.9
 PARAMETER = re.compile(r"`(\w+)`")

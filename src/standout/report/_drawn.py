@@ -21,14 +21,14 @@ from standout.estimators import DiscriminativePCA
 from standout.report._words import encoded
 from standout.sources import Batch, InMemory, Mapped, Source
 
-# Most components whose scores are drawn, and most labels with a separate colour.
+# Maximum number of components drawn, and of labels with separate colours.
 MOST_COMPONENTS, MOST_LABELS = 4, 12
-# Points of the target, and the fewest of a background.
+# Maximum points of the target, minimum of a background.
 MOST_POINTS, LEAST_POINTS = 2000, 200
 NO_LABEL = "(no label)"
 # Views along the path: fewer if a fit takes longer, none if it takes seconds.
 MOST_VIEWS, FEW_VIEWS, COST_OF_MOST, COST_OF_ANY = 9, 5, 2e9, 4e10
-# Most outlying rows that are listed, most columns for each, and their smallest distance in standard deviations.
+# Limits of listed outlying rows and of columns for each, and their smallest distance in standard deviations.
 MOST_LISTED, MOST_NAMED, FAR = 20, 3, 4.0
 
 

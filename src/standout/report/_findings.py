@@ -1,4 +1,4 @@
-"""What a fit found: one plain nested dict, computed once, that every surface shows."""
+"""Findings of a fit: one nested plain dict, computed once, that all surfaces show."""
 
 from __future__ import annotations
 
@@ -287,7 +287,7 @@ def _drawn(fit: Fit) -> dict[str, Any]:
 
 
 def _verdict(found: dict[str, Any], dependent: bool) -> str:
-    """Decide what the headline says."""
+    """Choose the kind of headline."""
     one, means = found["components"][0], found["means"]
     if len(found["datasets"]) < 2:
         return "pca"

@@ -77,7 +77,7 @@ def joined(names: Sequence[str]) -> str:
 
 
 def harmless(text: Any) -> str:
-    """Replace invisible characters, and those that change the direction of the text, by their codes."""
+    """Replace invisible characters, and marks of the text direction, by their codes."""
     return UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), str(text))
 
 
@@ -104,7 +104,7 @@ def encoded(content: bytes) -> str:
 
 
 def static(file: str) -> str:
-    """Read a file of a page: a template, styles or a script. Names begin with the package if it is not the report."""
+    """Read a template, styles or a script of the report, or, after "package/", of another package."""
     package, _, name = file.rpartition("/")
     return (resources.files(f"standout.{package or 'report'}") / "static" / name).read_text(encoding="utf-8")
 
@@ -140,8 +140,7 @@ def said(macro: str, found: Mapping[str, Any], *, lines: bool = False) -> str:
 def page(found: Mapping[str, Any]) -> str:
     """What did the fit find, on one page that explains itself?
 
-    The page is one HTML file that works offline and loads nothing. Names from the data are shown as text, whatever
-    they contain.
+    The page is one HTML file that works offline and loads nothing. Names from the data are shown as text and never run.
 
     Parameters
     ----------

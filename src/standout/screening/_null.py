@@ -201,9 +201,9 @@ def moments_of(draws: Array) -> Array:
 def moments_of_sum(draws: Array) -> Array:
     """Return mean, standard deviation and skewness of the sum of logarithms, from draws of shape (n_draws, statistics).
 
-    Logarithms of p-values are exponential. If they are squares of normal pairs, their correlation is that of the normal
-    variables squared, and their sum is that of independent exponential variables times the eigenvalues of the normal
-    correlation. The skewness from these is surer than that of the draws.
+    Negative logarithms of p-values are exponential. They are treated as squares of normal pairs: the normal correlation
+    is the root of their correlation, and its eigenvalues weight a sum of independent exponential variables. The
+    skewness of this sum has a smaller error than the skewness of the draws.
     """
     values = linalg.eigvalsh(np.sqrt(np.maximum(np.cov(draws.T), 0)))
     sums = draws.sum(1)
@@ -242,7 +242,7 @@ class Space:
     def __init__(self, raw: Array, others: Array, subjects: Codes, within: bool) -> None:
         self.raw, self.limit = raw, limit_of(raw)
         self.reference = clipped(raw, self.limit)
-        # Rows of the half that gave the whitening are shorter, so they have another limit.
+        # The whitening was fitted to these rows: they are shorter, with another limit.
         rest = clipped(others, limit_of(others))
         self.center = (self.reference.sum(0) + rest.sum(0)) / (len(raw) + len(rest))
         self.correlation = intraclass(self.reference, subjects)
@@ -324,7 +324,7 @@ class Side:
         return self._rest * rows + scores @ self._basis.T if self._rest else scores
 
     def measure(self, rows: Array, codes: Codes, n_controls: float, rng: np.random.Generator) -> dict[str, Any]:
-        """Return shift, spread and ratio of a target, and the statistics that are tested: clipped, over their scales.
+        """Return shift, spread and ratio of a target, and the scaled statistics of the test, from clipped rows.
 
         `codes` are the units of the rows, `n_controls` is the number of independent control rows. If groups are the
         units, it is computed from the rows of all control groups.

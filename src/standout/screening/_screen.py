@@ -84,7 +84,7 @@ class Screen:
 
     def __str__(self) -> str:
         shown = self.table[["rows", "ratio", "shift", "spread", "q_value", "verdict"]].head(MOST_SHOWN)
-        # The columns of what is larger: the shift, or the spread beyond 1.
+        # The columns of the larger one: the shift, or the spread minus 1.
         by_shift = self.table["shift"] >= self.table["spread"] - 1.0
         shown = shown.assign(columns=self.table["shift_columns"].where(by_shift, self.table["spread_columns"]))
         return f"{self.summary()}\n{shown.to_string(float_format='{:.3g}'.format)}"
@@ -151,7 +151,7 @@ def screen(
     The controls are split into halves. One half gives the whitening, the other half the null draws; then the halves are
     exchanged. Four statistics are tested: the shift and the spread, with and without whitening. Their p-values come
     from Pearson type III laws with the mean, the standard deviation and the skewness of the draws at the size of the
-    label. Fisher's sum combines four p-values, the Cauchy combination those of both halves. Tests clip outlying rows;
+    label. Fisher's sum combines four p-values, the Cauchy combination the two halves. Tests clip outlying rows;
     the shift, the spread and the ratio in the table do not. A random sample of 20,000 rows represents a larger label.
 
     Examples
@@ -301,7 +301,7 @@ def coded(labels: Any, n_rows: int) -> tuple[list[Any], Codes]:
 
     values = per_row(labels, n_rows, "the data", "labels")
     if values.dtype.kind in "fc" and np.mod(values[np.isfinite(values)], 1).any():
-        problem = "has numbers that are not whole, which are not names"
+        problem = "has fractions, which cannot be names"
         raise InvalidTypeError(problem, parameter="labels", advice="Give words or whole numbers.")
     names = [None if word(value) == "" else value for value in values.tolist()]
     codes, known = pd.factorize(np.array(names, dtype=object))

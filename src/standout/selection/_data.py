@@ -24,18 +24,18 @@ Numbers = npt.NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Places:
-    """Rows of several places, each of which is a fold.
+    """Rows of several sites, each of which is a fold.
 
     Attributes
     ----------
     ends : tuple of tuple of int
-        For each dataset, the cumulated numbers of rows of the places.
+        For each dataset, the cumulated numbers of rows of the sites.
     """
 
     ends: tuple[tuple[int, ...], ...]
 
     def of(self, dataset: int, numbers: Numbers) -> Numbers:
-        """Return the place of each row of a dataset, by its number."""
+        """Return the site of each row of a dataset, by its number."""
         return np.searchsorted(np.array(self.ends[dataset]), numbers, side="right")
 
 

@@ -115,8 +115,8 @@ TIED = 1e-6
 class HeldOut:
     """How well do the components of a fit separate held-out rows?
 
-    Each fold is left out in turn. Components are found on the other folds, brought to the order and the signs of those
-    of the fit, and applied to the rows of the fold. A ratio is the variance of all these scores of the target (with
+    Each fold is left out in turn. Components are found on the other folds, matched to the components of the fit in
+    order and sign, and applied to the rows of the fold. A ratio is the variance of all these scores of the target (with
     ``center="background"`` their mean square) over the weighted variance of the backgrounds' scores.
 
     Attributes

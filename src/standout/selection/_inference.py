@@ -27,7 +27,7 @@ from standout.sources import Mapped, Source, open_datasets, transformed
 ENOUGH, FIRST = 10, 19
 # Values are equal up to rounding if they differ by less than this.
 ROUNDING = 1e-7
-# Default of the most components to test, and number of components with all draws: many real ones would take minutes.
+# Default limit of components to test, and number of components with all draws: many real ones would take minutes.
 MOST_COMPONENTS, FIRST_COMPONENTS = 20, 3
 # Attributes of transformers that depend on the form of the data only.
 STATELESS = {"n_features_in_", "feature_names_in_", "_sklearn_output_config"}
@@ -94,8 +94,8 @@ def permutation_test(
     """Which components of a model are distinguishable from chance?
 
     The largest ratio of two datasets of one distribution is well above 1, because it is the largest over all
-    directions. This test deals the rows of all datasets at random, and compares the leading ratio with those of the
-    draws. Components are tested one after the other, each without the earlier ones, until the first that chance
+    directions. This test deals the rows of all datasets at random, and compares the leading ratio with the draws.
+    Components are tested one after the other, each without the earlier ones, until the first that chance
     explains.
 
     Parameters
@@ -107,7 +107,7 @@ def permutation_test(
     background : dataset, or list or tuple of datasets
         The backgrounds, as in ``fit``.
     n_draws : int, default=199
-        Most draws for each component; from the fourth component on at most ``2 / level - 1``. A test ends earlier if a
+        Maximum of draws per component; from the fourth component on at most ``2 / level - 1``. A test ends earlier if a
         component is clearly not significant. If there are fewer ways to deal the subjects, each is used once.
     level : float, default=0.05
         Chance that `n_components` of the result is too large.
@@ -134,8 +134,8 @@ def permutation_test(
     subjects if `groups` are given, must be independent: repeated measurements of one subject are not.
 
     The test allows for all choices of the fit. Scales, columns and centres are computed anew in every draw. If
-    shrinkage, α or ε was chosen by the data, the statistic is the largest of several values of the path, each in
-    standard deviations of its draws.
+    shrinkage, α or ε was chosen by the data, the statistic is the largest over several values of the path, each
+    standardised over the draws.
 
     Subjects with different numbers of rows are thinned to the same number, in the data as in every draw, and the
     statistic is averaged over five thinnings. Beyond 4,000 rows, and if the rows are not in memory, random blocks of
@@ -311,7 +311,7 @@ def _component(
     """Return the p-value of the leading component, and the values of the data and of the draws."""
     plan, every = statistic.deck.plan, statistic.deck.placed is None
     n_draws = int(min(n_draws, plan.n_ways - 1)) if every else n_draws
-    # Most draws that may reach the observed value in a significant test with all draws.
+    # Limit of draws that reach the observed value in a significant test with all draws.
     allowed = int(np.floor(level * (n_draws + 1) + 1e-9)) - 1
     values = [statistic.values(np.arange(len(plan.homes)))]
     reached = 0
@@ -332,9 +332,9 @@ def _component(
 
 
 def standardised(values: Float) -> Float:
-    """Return the values of a path in standard deviations of all draws; a single value is unchanged.
+    """Standardise the values of a path over all draws; a single value is unchanged.
 
-    The statistic is the largest of them. The data and the draws are treated alike, so that the p-value is exact.
+    The statistic is the largest of them. Data and draws are treated the same way, so that the p-value is exact.
 
     Parameters
     ----------

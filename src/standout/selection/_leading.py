@@ -25,7 +25,7 @@ REPRESENTATIVES = {
     "alpha": np.array([1.0, 4.0, 15.0, 60.0]),
     "epsilon": np.array([1e-4, 1e-2, 0.3, 10.0]),
 }
-# With fewer background rows per column than this, two values have nearly the power of three. Two are also used with
+# With fewer background rows per column than this, two values have nearly the power of four. Two are also used with
 # `n_columns`, which needs several solutions for each value.
 MANY_ROWS, FEW_SHRINKAGES = 2, np.array([0.03, 0.5])
 # Columns of the statistic if the data chose their number.
@@ -36,7 +36,7 @@ LARGEST_LOG = 100.0
 LEAST_ITERATED = 192
 # Smallest shrinkage at which inner products of rows have enough digits.
 LEAST_SHRINKAGE = 1e-3
-# Most steps, and the relative residual of the vector at which they end. The error of the value is about its square, or
+# Limit of steps, and the relative residual of the vector at their end. The error of the value is about its square, or
 # the distance to the next value if the two are close.
 MOST_STEPS, TOLERANCE, SMALLEST = 200, 1e-3, 1e-300
 
@@ -79,13 +79,13 @@ class Statistic:
 
     @cached_property
     def _n_against(self) -> float:
-        """Number of rows of the backgrounds, whatever the weights that go with the rows of a deal."""
+        """Number of rows of the backgrounds in the data; the same in every deal."""
         hands = self.deck.hands(np.arange(len(self.deck.plan.homes)))[1:]
         chosen = [self.deck.chosen(*hand) for one, hand in zip(self.problem.weights, hands, strict=True) if one > 0.0]
         return float(sum(len(numbers) if self.deck.scatters is None else own.sum() for numbers, own in chosen))
 
     def values(self, at: Numbers) -> Float:
-        """Return the statistic of a deal, its mean over thinnings, at each value of a path."""
+        """Return the statistic of a deal at each value of a path, averaged over thinnings."""
         thinnings = range(len(self.deck.plan.parts))
         find = self.values_by_products if self._suits_products else self.values_of
         return np.asarray(np.mean([find(at, thinning) for thinning in thinnings], axis=0))
@@ -103,7 +103,7 @@ class Statistic:
 
     @cached_property
     def _suits_products(self) -> bool:
-        """Whether inner products of rows find the values, and faster than scatters of so many coordinates."""
+        """Whether inner products of rows find the values faster than scatters of the coordinates do."""
         one, size = self.problem, self.deck.rows.shape[1]
         if size < LEAST_ITERATED or self.deck.scatters is not None or is_foreign(self.deck.rows) or self.columns_chosen:
             return False
@@ -118,13 +118,13 @@ class Statistic:
         """Return the leading values from the inner products of all rows: a draw only chooses among them.
 
         With the rows X of the target, Y of the backgrounds and the ridge ρ, the values of ``XᵀX u = λ (YᵀY + ρI) u``
-        are those of ``(XXᵀ - XYᵀ (YYᵀ + ρI)⁻¹ YXᵀ) / ρ``.
+        are eigenvalues of ``(XXᵀ - XYᵀ (YYᵀ + ρI)⁻¹ YXᵀ) / ρ``.
         """
         hands = [self.deck.chosen(*hand) for hand in self.deck.hands(at, thinning)]
         numbers, totals = np.concatenate([own for own, _ in hands]), [float(weights.sum()) for _, weights in hands]
         # The column of each dataset has the roots of the weights of its rows, and the length 1.
         roots = np.sqrt(linalg.block_diag(*(own / total for (_, own), total in zip(hands, totals, strict=True)))).T
-        # Two steps are several times as fast as indexing both ways at once.
+        # Two steps are several times as fast as one step for both axes.
         block = self.deck.products.take(numbers, axis=0).take(numbers, axis=1)
         block *= roots.sum(axis=1)[:, None]
         block *= roots.sum(axis=1)

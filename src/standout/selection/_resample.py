@@ -32,7 +32,7 @@ from standout.sources import Source
 # Up to this number of rows, rows are dealt one by one. More rows become blocks, unless they have more columns than
 # this.
 MOST_ROWS, MOST_COLUMNS = 4000, 1024
-# Fewest and most blocks in all, and the most numbers in their sums (512 MiB).
+# Limits of the number of blocks, and maximum of numbers in their sums (512 MiB).
 LEAST_UNITS, MOST_UNITS, MOST_NUMBERS = 32, 128, 2**26
 # Weights are equal if they differ by less than this share.
 SAME_WEIGHT = 1e-9
@@ -187,8 +187,8 @@ def make_deck(
 ) -> Deck:
     """Make units of all datasets, and read their data for draws in one pass.
 
-    Rows with more columns than there are rows become coordinates in their span if `spanned`. Subjects get the same
-    number of rows if `thinned`, and then the user's weights stay at their places. The weights of a source
+    Rows with more columns than there are rows become coordinates in their span if `spanned`. If `thinned`, subjects
+    keep the same number of rows, and user weights do not move with rows. The weights of a source
     are the user's weights times the robust weights in `learned`.
     """
     counts, width = [source.count_rows() for source in sources], int(sources[0].width or 0)
@@ -243,9 +243,9 @@ def _placed(sources: Sequence[Source], learned: Weights) -> Float | None:
 def _residual_rows(sources: Sequence[Source], pooled: bool) -> list[Rows]:
     """Return the rows without the linear effects of the covariates.
 
-    Rows without the effects in their own dataset are not independent, as rows about their own mean (see `centred`).
-    Deals therefore use the effects in all datasets together. What these leave in a dataset is shortened to its expected
-    length if it is more than chance.
+    If each dataset removes its effects, its rows become dependent, as if it removed its mean (see `centred`). Deals
+    therefore remove the effects over all datasets. An effect that is left in a dataset beyond chance is shortened to
+    its expected length.
     """
     given = [source.covariates for source in sources if source.covariates is not None]
     if not given:
@@ -311,7 +311,7 @@ def middle_of(rows: Float) -> Float:
 def centred(deck: Deck, own: bool) -> Deck:
     """Centre all datasets at one row. With `own`, first move datasets together if their middles differ too much.
 
-    Rows about the middle of their own dataset are not independent: their sum is nearly zero. Deals of few subjects in
+    Rows centred at their dataset's middle are not independent: their sum is nearly 0. Deals of few subjects in
     many columns then have other leading values than the data. Therefore differences of middles that chance explains are
     not changed, and the test is exact. Larger ones are shortened to their expected length.
     """

@@ -19,7 +19,7 @@ Numbers = npt.NDArray[np.intp]
 N_THINNINGS = 5
 # Assumed correlation of the rows of a subject, for the effective number of rows.
 INTRACLASS = 0.4
-# Fewest blocks of the smallest dataset, if it has enough rows.
+# Minimum of blocks of the smallest dataset with enough rows.
 LEAST_BLOCKS = 16
 # Up to this number, relabelings are counted exactly.
 MOST_COUNTED = 1e6
@@ -60,7 +60,7 @@ class Plan:
 
     @property
     def subjects(self) -> Numbers:
-        """The subject of each unit. Units that change places with all others are subjects of their own."""
+        """The subject of each unit. Units that change places with all others are separate subjects."""
         own = 1 + int(self.groups.max()) + np.arange(len(self.groups))
         return np.unique(np.where(self.groups < 0, own, self.groups), return_inverse=True)[1]
 

@@ -61,7 +61,7 @@ class Source:
     name : str
         The name of the dataset in messages.
     keys : list or None
-        Names of the columns of a frame, whatever their type.
+        Names of the columns of a frame, of any type.
     columns : tuple of str or None
         The same, if they are strings.
     width : int or None
@@ -247,7 +247,7 @@ class Stream(Source):
 
 
 class Mapped(Source):
-    """A source whose batches are changed by a function, where the batches are."""
+    """A source whose batches are changed by a function when they are read."""
 
     def __init__(self, host: Source, function: Callable[[Rows], Rows], keys: Keys, width: int | None = None) -> None:
         self.host, self.keys = host, keys
@@ -261,11 +261,11 @@ class Mapped(Source):
         return (self._change(batch).rows for batch in self.host.batches())
 
     def at_once(self) -> Source:
-        """Return the changed rows in memory if those of the underlying source are."""
+        """Return the changed rows in memory if the underlying source is in memory."""
         return self if self.host.rows is None else self.loaded()
 
     def map_reduce(self, function: Callable[[Batch], T], add: Callable[[T, T], T] = operator.add) -> T:
-        """Sum the results of a function over changed batches, where the underlying source sums."""
+        """Sum the results of a function over changed batches, by the underlying source."""
         change, join = self._change, partial(add_known, add)
         size = max(3 * BLOCK_BYTES // (8 * max(self.width or 1, 1)), 1)
 
@@ -317,7 +317,7 @@ def checked_part(data: Any, name: str, keys: Keys, width: int, reference: str) -
 
 
 def regrouped(batches: Iterable[Batch]) -> Iterator[Batch]:
-    """Join small batches until a product takes longer than its merge."""
+    """Join small batches into blocks with enough rows for products."""
     held: list[Batch] = []
     n_held = 0
     for batch in batches:
@@ -356,7 +356,7 @@ def matched(keys: Keys, width: int, name: str, expected: Keys, limit: int, refer
 
 
 def check_place(at: tuple[str, str], name: str, expected: tuple[str, str], reference: str) -> None:
-    """Refuse rows of another library or device than those of a reference."""
+    """Refuse rows of another library or device than a reference."""
     if at != expected:
         problem = f"{reference} is of {' on '.join(expected)}, but {name} is of {' on '.join(at)}"
         raise MixedArraysError(problem, advice="Give all datasets as arrays of one library, on one device.")

@@ -19,11 +19,11 @@ from standout._messages import InvalidTypeError, InvalidValueError, listed, shor
 from standout._xp import detached, device, is_on_host, is_sparse_tensor, looks_foreign, namespace, place, to_host
 
 Keys: TypeAlias = list[Any] | None
-"""The names of columns, whatever their type; None if they have none."""
+"""The names of columns, of any type; None if there are none."""
 # All whole numbers up to this one are exact in double precision.
 LARGEST_INTEGER = 2**53
 # Objects that users may pass by mistake, by the name of their type.
-_FILE = "Open the file: standout.scan(path) reads it in batches, standout.read_table(path) at once."
+_FILE = "Open the file: standout.scan(path) reads it in batches, standout.read_table(path) whole."
 _MNE = "Use standout.mne.Contrast, or give a table with a row per sample and a column per channel."
 NO_TABLES = {
     **dict.fromkeys(("str", "PurePath", "bytes"), _FILE),
@@ -80,7 +80,7 @@ def not_finite(rows: Rows) -> tuple[npt.NDArray[np.intp], Array]:
 
 
 def keys_of(data: Any) -> Keys:
-    """Return the column names of a frame of any library, whatever their type; None for arrays."""
+    """Return the column names, of any type, of a frame of any library; None for arrays."""
     if type(data) is np.ndarray or not hasattr(data, "shape"):
         return None
     library = type(data).__module__.partition(".")[0]
@@ -119,7 +119,7 @@ def is_dispatched(data: Any) -> bool:
         advice = "Make it dense with to_dense(), or give a sparse array of SciPy."
         raise InvalidTypeError(f"a sparse tensor was given ({data.layout}), which cannot be used", advice=advice)
     if not get_config()["array_api_dispatch"] and not is_on_host(data):
-        problem = f"an array of {' on the device '.join(place(data))} was given, and is not copied to the host unasked"
+        problem = f"an array of {' on the device '.join(place(data))} was given, and is not copied automatically"
         advice = (
             "Switch on sklearn.set_config(array_api_dispatch=True), with SCIPY_ARRAY_API=1 in the environment, to work "
             "on the device; or copy the array to the host."
@@ -231,7 +231,7 @@ def per_row(given: Any, n_rows: int | None, name: str, parameter: str) -> npt.ND
 
 
 def as_words(given: Any, n_rows: int | None, name: str, parameter: str) -> npt.NDArray[Any]:
-    """Return the subjects of rows as words; whole numbers have no decimal point."""
+    """Return the subjects of rows as text; whole numbers have no decimal point."""
     words = [word(value) for value in per_row(given, n_rows, name, parameter).tolist()]
     if "" in words:
         problem = f"names no subject for row {words.index('')} of {name}"

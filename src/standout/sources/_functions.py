@@ -26,8 +26,8 @@ def differences(before: Any, after: Any) -> Float:
     Row i of both tables is the same subject. Properties of a subject that are in both measurements cancel. Differences
     are divided by √2, so that differences of replicates have the variance of a row about its subject.
 
-    For a before/after design use these differences as the target, and those of two measurements of the same state as
-    the background.
+    For a before/after design, these differences are the target. Differences of two measurements of one state are the
+    background.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def blocks(n_rows: int, length: int, name: str) -> npt.NDArray[np.str_]:
     """Which rows of a recording belong together?
 
     Neighbouring rows of a time series are similar. Blocks of them are used as `groups`, so that folds and permutations
-    keep neighbours together. The last block may have up to half as many rows more.
+    keep neighbours together. The last block has 0.5 to 1.5 times `length` rows.
 
     Parameters
     ----------
@@ -87,8 +87,8 @@ def blocks(n_rows: int, length: int, name: str) -> npt.NDArray[np.str_]:
 def within(X: Any, groups: Any) -> Float:
     """What varies within subjects, apart from differences between them?
 
-    Return the rows minus the mean of their subject. They are scaled by √(n / (n - k)) for n rows of k subjects, so that
-    their variance is that of rows about their subject's true mean.
+    Return the rows minus the mean of their subject, times √(n / (n - k)) for n rows of k subjects. The factor restores
+    the variance that is lost because the means are estimated.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def _in_double(data: Any, name: str) -> Float:
 
 
 def transformed(source: Source, steps: Sequence[Any]) -> Mapped:
-    """Return a source whose batches go through fitted transformers of scikit-learn, where the batches are.
+    """Return a source whose batches go through fitted transformers of scikit-learn when read.
 
     The transformers must work row by row.
     """

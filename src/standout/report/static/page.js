@@ -223,7 +223,7 @@
   addEventListener("keydown", (event) => { if (event.key === "Escape") bubble.hidden = true; });
   addEventListener("scroll", () => { if (!bubble.hidden) light(null); }, { passive: true });
 
-  // --- what is drawn -------------------------------------------------------------------------------------------------
+  // --- drawing -------------------------------------------------------------------------------------------------
   // With one component, points are spread over the height by row number.
   const spread = (part, number) => part.rows.map((_, row) => -number + 0.7 * ((row * 0.618034) % 1));
   const plane = (x, y) => parts.map((part, number) => [part.scores[x], y < drawn.n_components ? part.scores[y] : spread(part, number)]);
