@@ -187,8 +187,9 @@ def test_subjects_are_thinned_to_the_same_number_of_rows(rng):
     assert [len(np.unique(parts)) for parts in plan.parts.T] == [1, 1, 2, 5, 1, 1, 1]
 
 
-def test_many_subjects_are_joined_into_units_of_the_same_number(rng):
-    codes = [np.repeat(np.arange(300), 2), np.repeat(np.arange(300, 700), 2)]
+@pytest.mark.parametrize("n_rows", [1, 2])
+def test_many_subjects_are_joined_into_units_of_the_same_number(rng, n_rows):
+    codes = [np.repeat(np.arange(300), n_rows), np.repeat(np.arange(300, 700), n_rows)]
     plan = plan_subjects(codes, 64, 64, rng)
     assert len(plan.homes) <= 64
     sizes = sum(np.bincount(keys[keys >= 0], minlength=plan.n_parts) for keys in plan.keys)

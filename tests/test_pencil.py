@@ -255,3 +255,19 @@ def test_factors_of_a_device_are_inverted_by_halves(library, rng, monkeypatch): 
         worse = matrices.copy()
         worse[1, place, place] = -1.0
         assert inverse_cholesky(library.there(worse)) is None
+
+
+def test_a_singular_problem_of_very_many_columns_is_refused(rng, monkeypatch):
+    for module in ("_solve", "_iterative"):
+        monkeypatch.setattr(f"standout.pencil.{module}.FORMED_SIZE", 60)
+    rows = [sparse.random_array((90, 64), density=0.05, format="csr", rng=rng) for _ in range(2)]
+    rows[1] = sparse.csr_array(rows[1].multiply(np.arange(64) != 3))
+    target, background = (gather(part, kind="rows") for part in rows)
+    whole = Pencil(Form(64, ((1.0, target),)), Form(64, ((1.0, background),)))
+    with pytest.raises(ValueError, match="background covariance is singular, and 64 columns are more than the 60"):
+        solve(whole, 1)
+    with_ridge = Pencil(whole.a, Form(64, ((1.0, background),), ridge=0.01))
+    values = linalg.eigh(with_ridge.a.matrix(), with_ridge.b.matrix())[0]
+    np.testing.assert_allclose(solve(with_ridge, 1).values, values[-1:], rtol=1e-6)
+    monkeypatch.undo()
+    assert np.isinf(solve(whole, 1).values).all()
