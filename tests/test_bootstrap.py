@@ -165,3 +165,18 @@ def test_intervals_are_in_the_order_of_the_fit(rng, width):
     for own, intervals in zip(model.correlations_, found.correlation_intervals, strict=True):
         place = np.abs(own).argmax()
         assert intervals[place, 0] <= own[place] <= intervals[place, 1]
+
+
+def test_columns_are_found_by_name_and_other_columns_are_refused(rng):
+    pandas = pytest.importorskip("pandas")
+    X, Y = (pandas.DataFrame(rng.normal(size=(60, 4)) * [1, 4, 1, 1], columns=list("abcd")) for _ in range(2))
+    X["c"] *= 5.0
+    model = DiscriminativePCA(1).fit(X, background=Y)
+    plain, turned = (
+        bootstrap(model, X[names], background=Y[names], n_draws=10) for names in (list("abcd"), list("dcba"))
+    )
+    np.testing.assert_allclose(turned.correlation_intervals, plain.correlation_intervals, atol=1e-9)
+    with pytest.raises(InvalidValueError, match="lacks column 'd'"):
+        bootstrap(model, X[list("abc")], background=Y[list("abc")])
+    with pytest.raises(InvalidValueError, match="3 features"):
+        bootstrap(model, X.to_numpy()[:, :3], background=Y.to_numpy()[:, :3])

@@ -5,14 +5,12 @@ from itertools import count
 
 import numpy as np
 import pytest
-from scipy import linalg
 from sklearn.datasets import load_digits
 
 from standout import ContrastivePCA, DiscriminativePCA
 from standout._xp import cholesky
 from standout.estimators._fit import fallback
-from standout.moments import ScatterMoments, gather
-from standout.pencil._path import _leading
+from standout.moments import FoldPattern, ScatterMoments, gather
 from standout.problem import Problem, Sums, solve_path
 from standout.selection._choose import choose_columns, grid, path_of
 from standout.selection._data import TallData
@@ -230,11 +228,39 @@ def test_a_large_path_has_no_ratio_where_columns_repeat_each_other(rng):
     np.testing.assert_allclose(path.log_ratios[4:], whole.log_ratios[4:], atol=0.1)
 
 
-def test_a_value_that_a_rough_search_misses_is_found_by_an_exact_one():
-    """LAPACK's search finds two of the three values of this pencil, with this tolerance."""
-    a = np.array([[1.85853755, -0.43311827, 0.90415184], [0, 2.7707638, 1.12047702], [0, 0, 2.1177213]])
-    b = 1e4 * np.array([[2260.94, -205.999, 3240.729], [0, 441.168, -255.868], [0, 0, 5019.507]])
-    a, b = (np.asfortranarray(part + np.triu(part, 1).T) for part in (a, b))
-    values, vectors = _leading(a.copy(order="F"), b.copy(order="F"), 8.7e-15, 3)
-    np.testing.assert_allclose(values, linalg.eigh(a, b)[0][::-1], rtol=1e-9)
-    np.testing.assert_allclose(vectors.T @ b @ vectors, np.eye(3), atol=1e-8)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("fold", [0, 2, 4])
+def test_a_value_without_a_ridge_needs_a_regular_background_in_every_fold(dtype, fold, rng):
+    X, Y = factors(rng, 900, 160)
+    # Without this fold, the background has a column without variance.
+    Y[:, 9] = np.where(FoldPattern(5).of(np.arange(900)) == fold, Y[:, 9], 0.0)
+    path = DiscriminativePCA(1).fit(X.astype(dtype), background=Y.astype(dtype)).path_
+    assert np.isnan(path.log_ratios[0])
+    assert np.isfinite(path.log_ratios[1:]).all()
+
+
+@pytest.mark.filterwarnings("ignore:the chosen shrinkage")
+@pytest.mark.parametrize("width", [10, 60])
+def test_a_path_is_exact_beside_a_component_of_a_far_larger_ratio(width, rng, monkeypatch):
+    X, Y = rng.normal(size=(2, 400, width))
+    X[:, 0] *= 1e4
+    X[:, 1] *= 1.5
+    found = DiscriminativePCA(2).fit(X, background=Y).path_
+    monkeypatch.setattr("standout.pencil._path.WHOLE_SIZE", 1000)
+    exact = DiscriminativePCA(2).fit(X, background=Y).path_
+    np.testing.assert_allclose(found.log_ratios, exact.log_ratios, atol=1e-9 if width == 10 else 0.02)
+
+
+def test_units_of_scaled_columns_and_of_covariates_do_not_change_the_grid(rng):
+    X, Y = rng.normal(size=(2, 80, 5)) * [3, 1, 1, 1, 1]
+    ages = rng.normal(size=(2, 80, 1))
+    given = [
+        ({"scale": "pooled"}, {}, 10.0 ** np.arange(5)),
+        ({}, {"adjust": 1e6 * ages[0], "background_adjust": 1e6 * ages[1]}, 1.0),
+    ]
+    for options, beside, units in given:
+        plain = {name: 1e-6 * part for name, part in beside.items()}
+        one = ContrastivePCA(1, **options).fit(X, background=Y, **plain).path_
+        other = ContrastivePCA(1, **options).fit(units * X, background=units * Y, **beside).path_
+        np.testing.assert_allclose(other.values, one.values)
+        np.testing.assert_allclose(other.log_ratios, one.log_ratios)

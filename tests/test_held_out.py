@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from linear_data import NEARLY_PCA, covariance, leading, shrunken
-from standout import ContrastivePCA, DiscriminativePCA, KernelDiscriminativePCA
+from standout import ContrastivePCA, DiscriminativePCA, KernelDiscriminativePCA, scan
 from standout.moments import FoldPattern
 from standout.selection import rule
 
@@ -320,3 +320,48 @@ def test_a_default_fit_is_its_definition_written_out(shape, weighted, center):
     for scores, rows, own in zip(every[1:], parts[1:], weights[1:], strict=True):
         middle = (np.average(rows, axis=0, weights=own) - expected["mean_"]) @ model.components_.T
         np.testing.assert_allclose(np.average(scores, axis=0, weights=own), middle, atol=1e-8)
+
+
+@pytest.mark.parametrize("n_components", [4, 5])
+def test_batches_without_rows_of_a_fold_have_held_out_scores(data, n_components, tmp_path):
+    X, Y, _ = data
+    groups = [np.repeat(np.arange(6), len(part) // 6) for part in (X, Y)]
+    beside = {"groups": groups[0], "background_groups": 10 + groups[1]}
+    model = DiscriminativePCA(n_components, shrinkage=0.1).fit(X, background=Y, **beside)
+    whole = model.held_out_scores(X, background=Y)
+    # A file for each subject.
+    for name, part in (("target", X), ("background", Y)):
+        for number, rows in enumerate(np.split(part, 6)):
+            np.save(tmp_path / f"{name}{number}.npy", rows)
+    target, background = (scan(tmp_path / f"{name}*.npy") for name in ("target", "background"))
+    for one, other in zip(model.held_out_scores(target, background=background), whole, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:the background does not vary")
+@pytest.mark.parametrize("weight", [0.0, 1e-8, 1e-3])
+@pytest.mark.parametrize("place", [0, 3])
+def test_a_wide_row_of_little_weight_is_as_if_it_were_not_there(weight, place, rng):
+    X, Y = rng.normal(size=(30, 100)), rng.normal(size=(25, 100))
+    X[:, 0] *= 5
+    weights = np.ones(30)
+    weights[place] = weight
+    kept = np.arange(30) != place
+    fits = [({"cv": None, "shrinkage": share}, share) for share in (0.0, 1e-3)]
+    for options, share in fits:
+        found = DiscriminativePCA(1, **options).fit(X, background=Y, sample_weight=weights)
+        left = DiscriminativePCA(1, **options).fit(X[kept], background=Y)
+        along = [np.abs(np.corrcoef(model.transform(X[kept])[:, 0], X[kept, 0])[0, 1]) for model in (found, left)]
+        assert along[0] == pytest.approx(along[1], abs=0.02 + 5 * weight), share
+
+
+@pytest.mark.filterwarnings("ignore:the background does not vary", "ignore:without a fold")
+@pytest.mark.parametrize(("n", "width", "shrinkage"), [((60, 300), 500, 0.0), ((40, 40), 3000, 1e-4)])
+def test_wide_rows_in_single_precision_have_the_ratio_of_double_precision(n, width, shrinkage, rng):
+    X, Y = (rng.normal(size=(count, width)) for count in n)
+    X[:, :3] *= 8.0
+    double, single = (
+        DiscriminativePCA(1, shrinkage=shrinkage).fit(X.astype(kind), background=Y.astype(kind)).ratio_
+        for kind in (np.float64, np.float32)
+    )
+    np.testing.assert_allclose(single, double, rtol=1e-3)

@@ -36,6 +36,7 @@ def test_the_span_of_equal_and_of_dependent_rows_has_no_direction_too_many(rng):
     X = rng.normal(size=(10, 50))
     assert span_of([X, X]).rank == 9
     assert span_of([np.ones((3, 10)), np.ones((2, 10))]).rank == 0
+    assert span_of([np.ones((1, 10))]).rank == 0
     assert span_of([X + 1e6, X[:4] + 1e6]).rank == 9
     weighted = span_of([X, X[:3]], [np.arange(1.0, 11.0), None])
     np.testing.assert_allclose(weighted.origin, np.average(X, axis=0, weights=np.arange(1.0, 11.0)))
@@ -62,5 +63,5 @@ def test_coordinates_are_the_same_in_every_library(library, weights, rng):  # no
         np.testing.assert_allclose(library.back(other), one, atol=1e-11)
     centred = X - np.average(X, axis=0, weights=weights)
     np.testing.assert_allclose(expected.lift(expected.coordinates[0].T).T, centred, atol=1e-11)
-    # Backgrounds come first: the target has directions in which they are exactly zero.
-    assert np.all(expected.coordinates[1][:, 9:] == 0.0)
+    # Rows without weight and backgrounds come first: the target has directions in which these are exactly zero.
+    assert np.all(expected.coordinates[1][:, 9 if weights is None else 12 :] == 0.0)

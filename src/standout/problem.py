@@ -85,8 +85,9 @@ class Sums:
     """The moments of all datasets of a problem, the target first, and the way from their coordinates to the columns.
 
     `dimension` is the number of columns. The other fields are for coordinates in the span of wide rows: `lift` and
-    `drop` change vectors to the columns and back, `scaled` divided the columns, `some` returns the sums of
-    some columns, `variances` are of the columns, `origin` has zero coordinates, `solver` uses products of rows.
+    `drop` change vectors to the columns and back, `scaled` divided the columns, `some` returns the sums of some
+    columns, `variances` are of the columns, `origin` has zero coordinates, `solver` uses products of rows, and `single`
+    is whether rows are in single precision.
     """
 
     moments: tuple[Moments, ...]
@@ -98,6 +99,7 @@ class Sums:
     variances: tuple[Float, ...] = ()
     origin: Float | None = None
     solver: Any = None
+    single: bool = False
 
     @classmethod
     def of(cls, moments: Sums | Sequence[Moments], n_covariates: int = 0) -> Sums:
@@ -188,7 +190,7 @@ def solve_folds(folds: Sequence[Sums], problem: Problem, seed: int = 0) -> list[
     pairs: list[tuple[Float, Float] | None] = [None] * len(folds)
     posed = [] if folds[0].solver is not None else [pose(one, [problem]) for one in folds]
     if posed:
-        pairs = fold_vectors(posed, problem.n_components)
+        pairs = fold_vectors(posed, problem.n_components, folds[0].single)
     solved = []
     for place, (sums, pair) in enumerate(zip(folds, pairs, strict=True)):
         least = LEAST_VALUE * float(0.0 if pair is None else pair[0][0])

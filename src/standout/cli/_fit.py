@@ -17,7 +17,7 @@ from standout._messages import collected_warnings, require_extra
 from standout._options import METHODS, OPTION_NAMES, check_parameters, options_for
 from standout._writing import write_whole
 from standout.cli._data import Datasets, open_cube, open_datasets
-from standout.cli._display import Display, printable
+from standout.cli._display import SIGNALS, Display, printable
 from standout.cli._folder import MARK, check_output_file, check_output_folder, folder_as_a_whole, is_device
 from standout.cli._options import COMMAND_METHODS, FITTED_AS
 from standout.estimators import ESTIMATORS
@@ -136,6 +136,8 @@ def scores_of_rows(fit: Fit) -> Iterator[Found]:
         for start in range(0, len(fit.scores[place]), ROWS_AT_ONCE):
             rows = slice(start, min(start + ROWS_AT_ONCE, len(fit.scores[place])))
             empty = np.full(rows.stop - start, "", dtype=object)
+            # In the thread that writes, too.
+            SIGNALS.check()
             columns: Found = {"dataset": np.full(len(empty), source.name, dtype=object), **beside(source, rows, named)}
             if labelled:
                 columns["label"] = empty if source.labels is None else source.labels[rows]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 from scipy import linalg
 
 from standout._arrays import (
@@ -48,6 +49,8 @@ EPS = float(np.finfo(np.float64).eps)
 ILL_CONDITIONED = 1e-7
 # The same for a Gram matrix in single precision. It is multiplied again in double precision then.
 SINGLE_CONDITIONED = 1e-3
+# Rows of the target with a smaller share of its largest weight come first.
+SMALL_WEIGHT = 1e-2
 # The largest squared length of the origin.
 MOST_LENGTH = 1e300
 
@@ -165,9 +168,7 @@ def span_of(rows: Sequence[Rows], weights: Sequence[Float | None] | None = None)
         gram, far, single = _gram(every, origin, single)
         least = SINGLE_CONDITIONED if single else ILL_CONDITIONED
         if _are_similar(gram, every, least):
-            # The others give this row of the target, because the mean is subtracted.
-            spare = 0 if weights is None or weights[0] is None else int(np.argmax(weights[0]))
-            found = _by_factors(gram, least, spare)
+            found = _by_factors(gram, least, _order(every, weights))
             if found is None and not is_foreign(gram):
                 # A device would wait for each pivot.
                 found = _by_pivots(gram, most, least)
@@ -303,23 +304,29 @@ def pivoted_cholesky(matrix: Float, tol: float) -> tuple[Float, Array]:
     return factor, order[:rank]
 
 
-def _by_factors(gram: Float, least: float, spare: int) -> tuple[Float, Float] | None:
-    """Return coordinates, and the basis as weights of rows; None if rows other than the spare one are dependent.
+def _order(rows: list[Rows], weights: Sequence[Float | None] | None) -> npt.NDArray[np.intp]:
+    """Return an order of all rows that ends with the target, by its weights, from small ones on.
 
-    The target comes last, so that directions without variance of a background have coordinates that are exactly zero.
+    Then directions without variance of the backgrounds have coordinates of zero in them, rows that hardly count have
+    no direction without other rows, and the last row depends on the others because the mean of the target is zero.
     """
-    xp, order = namespace(gram), np.append(np.delete(np.arange(gram.shape[0]), spare)[::-1], spare)
-    every = take(take(gram, order), order, axis=1)
-    factor = cholesky(1.0 * every[:-1, :-1])
+    sizes = [part.shape[0] for part in rows]
+    own = np.ones(sizes[0]) if weights is None or weights[0] is None else weights[0] / weights[0].max()
+    every = np.append(own, np.ones(sum(sizes[1:])))
+    return np.lexsort((every, (every > SMALL_WEIGHT) & (np.arange(len(every)) < sizes[0])))
+
+
+def _by_factors(gram: Float, least: float, order: npt.NDArray[np.intp]) -> tuple[Float, Float] | None:
+    """Return coordinates, and the basis as weights of rows; None if rows other than the last one are dependent."""
+    xp, every = namespace(gram), take(take(gram, order), order, axis=1)
+    factor = cholesky(1.0 * every[:-1, :-1]) if len(order) > 1 else None
     if factor is None or float(xp.min(diagonal(factor))) ** 2 < least * largest(diagonal(gram)):
         return None
     half = inverse_cholesky(every[:-1, :-1]) if is_foreign(gram) else linalg.lapack.dtrtri(factor, lower=1)[0]
-    # Rows of the factor are coordinates, columns of its inverse are weights of rows.
+    # Rows of the factor are coordinates, rows of its inverse are the weights of all rows in a direction.
     factor, half = xp.tril(factor), xp.tril(half)
     own, back = every[-1:, :-1] @ half.T, np.argsort(order)
-    pairs = ((factor, own), (half.T, 0.0 * own))
-    coordinates, mixture = (take(concat(list(pair)), back) for pair in pairs)
-    return coordinates, mixture
+    return take(concat([factor, own]), back), take(concat([half.T, 0.0 * own]), back)
 
 
 def _by_pivots(gram: Float, most: int, least: float) -> tuple[Float, Float] | None:
@@ -355,10 +362,12 @@ def _by_rows(rows: list[Rows], origin: Float, most: int) -> tuple[Float, Float]:
     sizes = [float(xp.max(squared_lengths(part))) ** 0.5 for part in (*parts, *means)]
     floor = 100.0 * EPS * (max(sizes) + float(xp.sum(origin**2)) ** 0.5)
     # Axes of the centred rows come first: small directions would be lost in the axes of rows and means together.
-    basis = _axes(parts, floor)[:, : most + 1 - len(rows)]
+    basis = _axes(parts, floor)
+    basis = basis[:, : min(most + 1 - len(rows), basis.shape[1])]
     outside = [mean - product(product(mean, basis), basis.T) for mean in means]
     more = _axes(outside, floor)
-    basis = xp.linalg.qr(concat([basis, more], axis=1))[0][:, :most]
+    basis = xp.linalg.qr(concat([basis, more], axis=1))[0]
+    basis = basis[:, : min(most, basis.shape[1])]
     # Products have rounding errors of the size of each row, and not of all rows together.
     both = zip(parts, means, strict=True)
     coordinates = [product(part, basis) + product(mean, basis) for part, mean in both]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from standout._arrays import Float, all_finite, row_slice, stacked
+from standout._arrays import Array, Float, all_finite, row_slice, stacked
 from standout._xp import (
     cholesky,
     column_norms,
@@ -53,14 +53,13 @@ def solve_dense(pencil: Pencil, n_components: int) -> Solution:
     return finish(pencil, values, vectors, "dense")
 
 
-def is_weak(roots: Float, variances: Float, precision: float) -> bool:
-    """Tell whether a pivot of a Cholesky factor, whose diagonal has their roots, is as small as rounding.
+def is_weak(roots: Float, variances: Float, precision: float) -> Array:
+    """Tell whether a pivot of a Cholesky factor, or of each of a stack, is as small as rounding; `roots` are diagonals.
 
     A pivot is the variance of a column that the columns before it do not explain. If it is as small as rounding, a
     direction may be lost, and the solutions would not show that. Errors of n entries add up to about √n of one.
     """
-    noise = 100.0 * variances.shape[-1] ** 0.5 * precision
-    return noise > 0.0 and bool(namespace(roots).any(roots**2 < noise * variances))
+    return namespace(roots).any(roots**2 < 100.0 * variances.shape[-1] ** 0.5 * precision * variances, axis=-1)
 
 
 def solve_root(pencil: Pencil, n_components: int) -> Solution:

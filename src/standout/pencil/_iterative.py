@@ -168,7 +168,7 @@ def halves_of(matrices: Float, precision: float = 0.0) -> Halves | None:
     variances = 1.0 * diagonal(matrices)
     if is_foreign(matrices):
         half = inverse_cholesky(matrices)
-        if half is None or is_weak(1.0 / diagonal(half), variances, precision):
+        if half is None or bool(namespace(half).any(is_weak(1.0 / diagonal(half), variances, precision))):
             return None
         return lambda block: half @ block, lambda block: half.mT @ block
     factors = [factor for part in matrices if (factor := cholesky(part)) is not None]

@@ -16,7 +16,7 @@ from standout._arrays import Float
 from standout._xp import concat, diagonal, eye, is_foreign, like, namespace, to_host, zeros
 from standout.moments import Moments, ScatterMoments
 from standout.pencil._direct import is_weak
-from standout.pencil._iterative import LOOK, MORE, TINY, cast, halves_of, krylov, orthonormal, random, transposed
+from standout.pencil._iterative import LOOK, MORE, cast, halves_of, krylov, orthonormal, random, transposed
 
 # Positions on a path (0 to 1) that are solved first.
 REPRESENTATIVES = (0.0, 0.3, 0.6, 0.9)
@@ -30,8 +30,7 @@ FOLD_STEPS, FOLD_EXACT, SINGLE_EXACT = 18, 1e-9, 1e-5
 UNEVEN, MOST_UNEVEN = 1e4, 1e10
 # From this size on, paths are computed in single precision, which is enough for a choice.
 LEAST_SINGLE = 256
-# Error of the values of a path, as a share of the ratio of the traces, which is at most the largest value.
-ROUGH = 1e-7
+EPS = float(np.finfo(np.float64).eps)
 # Up to these sizes LAPACK solves all values of a path, and its representatives and the pencils of folds.
 WHOLE_SIZE, SMALL_SIZE = 20, 128
 # Extra vectors of a representative that LAPACK solves.
@@ -161,13 +160,15 @@ class _Stack:
             a, b = ((part[fold] @ flat).reshape((-1, size, size)).swapaxes(1, 2) for part in (first, second))
             b += ridges[fold, :, None, None] * ridge[fold]
             variances = diagonal(b).copy()
-            ratios = np.abs(np.trace(a, axis1=1, axis2=2)) / np.maximum(variances.sum(axis=-1), TINY)
-            for place, triple in enumerate(zip(a, b, ((not exact) * ROUGH * ratios).tolist(), strict=True)):
-                pair = _leading(*triple, count)
-                if pair is not None:
-                    found[fold, place], turn[fold, place] = pair
+            for place, pair in enumerate(zip(a, b, strict=True)):
+                values, vectors, n_found, _, info = linalg.lapack.dsygvx(
+                    *pair, range="I", il=size - count + 1, iu=size, overwrite_a=True, overwrite_b=True
+                )
+                if info == 0 and n_found == count:
+                    found[fold, place], turn[fold, place] = values[count - 1 :: -1], vectors[:, ::-1]
+            # LAPACK has left the factor of B in its place.
             if exact:
-                weak = [is_weak(*pair, self.precision) for pair in zip(diagonal(b), variances, strict=True)]
+                weak = is_weak(diagonal(b), variances, self.precision)
                 found[fold, weak], turn[fold, weak] = np.nan, 0.0
         turn = like(turn, self.matrices)
         vectors = turn if basis is None else basis[:, None] @ turn
@@ -223,23 +224,12 @@ class _Stack:
         return shift[..., None] - 1.0 / values, vectors / cast(np.sqrt(values)[..., None, :], vectors)
 
 
-def _leading(a: Float, b: Float, tolerance: float, count: int) -> tuple[Float, Float] | None:
-    """Return the leading values and vectors of a small pencil; None if B is singular. Exact ones overwrite it."""
-    size, exact = len(a), tolerance == 0.0
-    options = {"range": "I", "il": size - count + 1, "iu": size, "overwrite_a": exact, "overwrite_b": exact}
-    values, vectors, n_found, _, info = linalg.lapack.dsygvx(a, b, abstol=tolerance, **options)
-    if info == 0 and n_found == count:
-        return values[count - 1 :: -1], vectors[:, ::-1]
-    # With a tolerance LAPACK's search can miss a value.
-    return None if exact else _leading(a, b, 0.0, count)
-
-
 def path_vectors(folds: Sequence[Posed], n_components: int, *, single: bool = True) -> Float | None:
     """Return approximate leading vectors of each fold, side by side; None if iterations do not suit the problem.
 
-    Values are in the order of a parameter, from the least to the most regularised. A few representatives are solved by
-    iterations, and all values in the joint span of their vectors. Vectors are zero if B is singular. Large NumPy
-    matrices are in single precision, unless one of them is singular in it.
+    The shape is (n_folds, n, n_values * d), in the order of a parameter, from the least to the most regularised. A few
+    representatives are solved first, and the other values in the joint span of their vectors. Vectors are zero if B is
+    singular. Large NumPy matrices are in single precision, unless one of them is singular in it.
     """
     n_folds, n_values, mean = len(folds), len(folds[0].ridges), folds[0].terms[0].mean
     size = mean.shape[0]
@@ -265,39 +255,37 @@ def path_vectors(folds: Sequence[Posed], n_components: int, *, single: bool = Tr
                 found = stack.iterated(group, n_components, PATH_STEPS, span)
                 if found is not None:
                     known |= {place: found[1][:, number] for number, place in enumerate(group)}
-        if not known and single:
-            return path_vectors(folds, n_components, single=False)
         if not known:
-            return zeros((n_folds, size, n_values * n_components), stack.units)
+            nothing = zeros((n_folds, size, n_values * n_components), stack.units)
+            return path_vectors(folds, n_components, single=False) if single else nothing
         basis = orthonormal(concat(list(known.values()), axis=-1) / stack.units[..., None])
     others = [place for place in range(n_values) if place not in known]
-    vectors = stack.inside(basis, others, n_components)[1]
+    vectors = stack.inside(basis, others, n_components, exact=basis is None)[1]
     known |= {place: vectors[:, number] for number, place in enumerate(others)}
-    bare = [] if basis is None or folds[0].ridges[0] else folds[: n_folds if size <= SMALL_SIZE else 1]
-    if bare and _is_singular(bare, single):
+    if basis is not None and not folds[0].ridges[0] and _is_singular(stack, folds, single):
         # The span has no directions in which B is zero.
         known[0] = 0.0 * known[0]
     return concat([known[place][..., :n_components] for place in range(n_values)], axis=-1)
 
 
-def _is_singular(folds: Sequence[Posed], single: bool) -> bool:
+def _is_singular(stack: _Stack, folds: Sequence[Posed], single: bool) -> bool:
     """Tell whether B of a fold is singular at the first value. Single precision can rule it out."""
-    stack = _Stack.of(folds, single)
-    assert stack is not None
-    precision = float(np.finfo(np.float32 if single else np.float64).eps)
+    precision = max(float(np.finfo(np.float32 if single else np.float64).eps), stack.precision)
     if halves_of(stack.summed(stack.second[:, :1], stack.ridges[:, :1]), precision) is not None:
         return False
-    return not single or _is_singular(folds, False)
+    whole = _Stack.of(folds) if single else None
+    return whole is None or _is_singular(whole, folds, False)
 
 
-def fold_vectors(folds: Sequence[Posed], n_components: int) -> list[tuple[Float, Float] | None]:
+def fold_vectors(folds: Sequence[Posed], n_components: int, single: bool = False) -> list[tuple[Float, Float] | None]:
     """Return values and vectors of pencils of folds; None if B is singular or iterations do not suit the problem.
 
     Components of noise have close values, so that only many iterations separate them. On held-out rows they are
     equivalent. Few products are enough for components that stand out.
     """
     mean = folds[0].terms[0].mean
-    single = mean.shape[0] >= LEAST_SINGLE and not is_foreign(mean) and folds[0].terms[0].precision > 1e-10
+    single |= folds[0].terms[0].precision > EPS
+    single &= mean.shape[0] >= LEAST_SINGLE and not is_foreign(mean)
     stack, size = _Stack.of(folds, single), mean.shape[0]
     if stack is None:
         return [None] * len(folds)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from standout._arrays import Float
-from standout.problem import Problem, Sums, solve, solve_path
+from standout._xp import namespace
+from standout.problem import Problem, Sums, adjusted, column_scale, solve, solve_path
 from standout.selection._data import Data, together
 from standout.selection._held_out import held_variances
 
@@ -103,11 +104,11 @@ def rule(log_ratios: Float) -> tuple[int, int]:
 
 def grid(problem: Problem, sums: Sums, paths: dict[str, Float] = PATHS) -> tuple[str, list[Problem]]:
     """Return the name of the parameter that is chosen, and the problem at each of its values."""
-    target, *backgrounds = sums.moments
+    backgrounds = sums.moments[1:]
     name, unit = "shrinkage" if problem.epsilon is None else "epsilon", 1.0
     if problem.kind == "difference":
-        spread = sum(weight * part.total_variance for weight, part in zip(problem.weights, backgrounds, strict=True))
-        name, unit = "alpha", target.total_variance / (spread or 1.0)
+        own, spread = _sizes(problem, sums)
+        name, unit = "alpha", own / (spread or 1.0)
     elif problem.epsilon is not None:
         unit = ridge_unit(problem, sums)
     values = unit * paths[name]
@@ -120,9 +121,18 @@ def grid(problem: Problem, sums: Sums, paths: dict[str, Float] = PATHS) -> tuple
 
 def ridge_unit(problem: Problem, sums: Sums) -> float:
     """Return the unit of a kernel's ridge: the mean variance of the backgrounds, or of the target if they have none."""
-    parts = zip(problem.weights, sums.moments[1:], strict=True)
-    total = sum(weight * part.total_variance for weight, part in parts)
-    return (total or sums.moments[0].total_variance) / sums.moments[0].n_features or float(np.finfo(np.float64).tiny)
+    own, spread = _sizes(problem, sums)
+    return (spread or own) / (sums.moments[0].n_features - problem.n_covariates) or float(np.finfo(np.float64).tiny)
+
+
+def _sizes(problem: Problem, sums: Sums) -> tuple[float, float]:
+    """Return the total variance of the target and of the backgrounds, without covariates, of scaled columns."""
+    variances = [adjusted(part, problem.n_covariates).variances for part in sums.moments]
+    if problem.scale is not None and sums.scaled is None:
+        squares = column_scale(variances, problem) ** 2
+        variances = [part / squares for part in variances]
+    own, *others = (float(namespace(part).sum(part)) for part in variances)
+    return own, sum(weight * other for weight, other in zip(problem.weights, others, strict=True))
 
 
 def choose(problem: Problem, data: Data, *, seed: int = 0) -> tuple[Problem, Path]:
@@ -139,11 +149,9 @@ def choose(problem: Problem, data: Data, *, seed: int = 0) -> tuple[Problem, Pat
     judged = np.full((data.n_folds, len(problems)), np.nan)
     for folds, trains in together(data, problem):
         vectors = solve_path(trains, problems, seed=seed)
-        # A fold with few rows may have no component.
-        if vectors.shape[-1]:
-            held = [data.held_out(problem, fold) for fold in folds]
-            logs = held_variances(problem, trains, held, vectors, data.subjects).logs
-            judged[list(folds)] = logs.reshape(len(folds), len(problems), -1).mean(axis=2)
+        held = [data.held_out(problem, fold) for fold in folds]
+        logs = held_variances(problem, trains, held, vectors, data.subjects).logs
+        judged[list(folds)] = logs.reshape(len(folds), len(problems), -1).mean(axis=2)
     path = path_of(name, values, judged)
     return problem if path.reason else problems[path.chosen], path
 

@@ -45,7 +45,6 @@ Folds = FoldPattern | Sequence[Numbers]
 ROWS_PER_FOLD, MOST_COLUMNS = 2, 8192
 # Folds are solved together up to this many columns, times their number, on the host and on a device.
 TOGETHER_SIZE, DEVICE_TOGETHER_SIZE = 2000, 25_000
-SINGLE_EPS = float(np.finfo(np.float32).eps)
 # The sums without each fold are kept up to this many columns.
 KEPT_SIZE = 1000
 # Larger problems have fewer folds: each fold has a matrix of this size for every dataset.
@@ -171,7 +170,8 @@ class WideData:
 
         variances = tuple(self.variances(fold)) if problem.n_columns is not None else ()
         origin = spanned.span.origin if spanned.scale is None else spanned.span.origin * spanned.scale
-        return Sums(moments, self.n_columns, spanned.lift, spanned.drop, spanned.scale, some, variances, origin)
+        lifts = spanned.lift, spanned.drop, spanned.scale
+        return Sums(moments, self.n_columns, *lifts, some, variances, origin, single=spanned.span.single)
 
     def held_out(self, problem: Problem, fold: int) -> tuple[Moments, ...]:
         """Return the moments of the rows of a fold, in the coordinates of ``sums(problem, fold)``."""
@@ -215,17 +215,14 @@ class WideData:
             rows = [part.multiply(1.0 / scale).tocsr() if is_sparse(part) else part / scale for part in rows]
         span = span_of(rows, self.weights)
         check_directions(1, span.coordinates[0].shape[1])
-        return _Spanned(TallData(self._moments(span.coordinates, span.single), self.n_covariates), span, scale)
+        return _Spanned(TallData(self._moments(span.coordinates), self.n_covariates), span, scale)
 
-    def _moments(self, rows: Sequence[Rows], single: bool = False) -> list[list[Moments | None]]:
+    def _moments(self, rows: Sequence[Rows]) -> list[list[Moments | None]]:
         found = []
         for part, own, weights, covariates in zip(rows, self.folds, self.weights, self.covariates, strict=True):
             source = InMemory(part)
             source.weights, source.covariates = weights, covariates
-            parts = gather_keyed(source, own, self.n_folds, norms=self.norms)
-            if single:
-                parts = [replace(part, precision=SINGLE_EPS) for part in parts if isinstance(part, ScatterMoments)]
-            found.append(parts)
+            found.append(gather_keyed(source, own, self.n_folds, norms=self.norms))
         return found
 
 

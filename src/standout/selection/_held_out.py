@@ -165,17 +165,18 @@ class HeldOut:
             own = folds.of(dataset, numbers) if isinstance(folds, Places) else folds[dataset][numbers]
         n_folds, _, width = self.vectors.shape
         found = np.empty((len(own), width))
-        # Scores by several folds take less time than a copy of the rows of each, if there are few.
+        # With few components, products of all rows with the vectors of all folds take less time than copies by fold.
         step = max(MOST_TOGETHER // width, 1)
-        for first in range(0, n_folds, step):
+        for first in (step * np.unique(own // step)).tolist():
             folds_of_group = range(first, min(first + step, n_folds))
-            chosen = slice(None) if step >= n_folds else np.flatnonzero((own >= first) & (own < first + step))
+            chosen = slice(None) if step >= n_folds else np.flatnonzero(own // step == first // step)
             vectors = concat([self.vectors[fold, ...] for fold in folds_of_group], axis=1)
             scores = to_host(project(take(rows, chosen), mean, vectors)).reshape((-1, len(folds_of_group), width))
             found[chosen] = scores[np.arange(len(scores)), own[chosen] - first]
         found -= self.offsets[dataset, own]
         if self.slopes is not None and covariates is not None:
-            found -= np.einsum("nq,nqd->nd", covariates, np.stack(self.slopes[dataset])[own])
+            for fold in np.unique(own).tolist():
+                found[own == fold] -= covariates[own == fold] @ self.slopes[dataset][fold]
         return found * self.factors[dataset, own][:, None]
 
     def taken(self, order: Any) -> HeldOut:

@@ -202,6 +202,7 @@ def opened(
             problem = "steps of the pipeline were fitted to the data, and are not fitted again in every draw"
             warn_user(problem, advice="To scale columns, use the parameter `scale` of the estimator.")
         sources = [transformed(source, steps[:place]).at_once() for source in sources]
+    sources = [estimator._open(source, source.name) for source in sources]
     learned = None
     if estimator.robust is not None:
         # The model itself does not change.
