@@ -21,7 +21,7 @@ from standout._xp import add_to_diagonal, cholesky, column_norms, leading_eigenv
 from standout.features import centred_columns
 from standout.moments import RowMoments
 from standout.pencil import Solution, finish
-from standout.pencil._iterative import LOOK, MORE, krylov, random
+from standout.pencil._iterative import LEAST_STEPS, MORE, krylov, random
 from standout.problem import Problem, Sums, pencil_of, pose, solve_inside
 from standout.selection._data import WideData
 
@@ -78,7 +78,7 @@ class _Dual:
     def path(self, problems: Sequence[Problem], seed: int) -> Float:
         """Return approximate components at each ε, side by side, from the least to the most regularised."""
         count, m, found = problems[0].n_components, self._counts[0], []
-        many = m > LOOK * (count + MORE)
+        many = m > LEAST_STEPS * (count + MORE)
         block = random((m, count + MORE), seed, self.matrix) if many else np.eye(m)
         for place in np.unique(np.linspace(0, len(problems) - 1, REPRESENTATIVES).round().astype(int)):
             schur = self._schur(problems[place])
@@ -155,7 +155,7 @@ class _Schur:
 
     def leading(self, count: int) -> tuple[Float, Float]:
         """Return the leading eigenvectors, by iterations, or by LAPACK if these converge slowly."""
-        if len(self.own) > LOOK * (count + MORE):
+        if len(self.own) > LEAST_STEPS * (count + MORE):
             start = random((len(self.own), count + MORE), 0, self.own)
             values, vectors, residual = krylov(self.applied, start, count, MOST_STEPS, EXACT)
             if residual <= EXACT:

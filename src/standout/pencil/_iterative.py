@@ -31,9 +31,9 @@ from standout.pencil._record import Form, NotDefiniteError, Pencil, Solution, Un
 
 # Up to this many columns matrices are formed. Two of them need 4 GiB.
 FORMED_SIZE = 16384
-# Lanczos: extra vectors in a block and in a result, most products, products between two checks, and the largest error
-# of an eigenvector's equation.
-MORE, KEPT_MORE, MOST_STEPS, LOOK, TOLERANCE = 2, 6, 100, 6, 1e-12
+# Lanczos: extra vectors in a block and in a result, limits of products, products between two checks, and the largest
+# error of an eigenvector's equation.
+MORE, KEPT_MORE, LEAST_STEPS, MOST_STEPS, LOOK, TOLERANCE = 2, 6, 6, 100, 4, 1e-12
 TINY = float(np.finfo(np.float64).tiny)
 # LOBPCG: additional vectors, which speed up convergence; rank of the approximation of B that preconditions.
 GUARD = 6
@@ -74,7 +74,7 @@ def _solve_lanczos(pencil: Pencil, n_components: int, seed: int) -> Solution:
     """
     matrix, width = pencil.a.matrix(), n_components + MORE
     n_steps = min(MOST_STEPS, pencil.n_features // (2 * width))
-    if n_steps < LOOK:
+    if n_steps < LEAST_STEPS:
         return solve_dense(pencil, n_components)
     halves: Halves | None = (lambda block: block, lambda block: block)
     if pencil.is_difference:

@@ -16,7 +16,7 @@ from standout._arrays import Float
 from standout._xp import concat, diagonal, eye, is_foreign, like, namespace, to_host, zeros
 from standout.moments import Moments, ScatterMoments
 from standout.pencil._direct import is_weak
-from standout.pencil._iterative import LOOK, MORE, cast, halves_of, krylov, orthonormal, random, transposed
+from standout.pencil._iterative import LEAST_STEPS, MORE, cast, halves_of, krylov, orthonormal, random, transposed
 
 # Positions on a path (0 to 1) that are solved first.
 REPRESENTATIVES = (0.0, 0.3, 0.6, 0.9)
@@ -289,7 +289,7 @@ def fold_vectors(folds: Sequence[Posed], n_components: int, single: bool = False
     stack, size = _Stack.of(folds, single), mean.shape[0]
     if stack is None:
         return [None] * len(folds)
-    if size <= SMALL_SIZE or size < (LOOK + 1) * (n_components + MORE):
+    if size <= SMALL_SIZE or size < (LEAST_STEPS + 1) * (n_components + MORE):
         values, vectors = stack.inside(None, slice(1), n_components, exact=True)
         values, vectors = values[:, 0], vectors[:, 0]
     else:
