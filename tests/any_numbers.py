@@ -101,7 +101,7 @@ def has_ties(one: Any, other: Any, units: Any = 1.0) -> bool:
     mine, theirs = (part / np.where(size > 0.0, size, 1.0) for part, size in zip((mine, theirs), lengths, strict=True))
     turned = np.any(np.abs(np.sum(mine * theirs, axis=1)) < 1.0 - 1e-6, axis=1)
     pairs = zip(turned, one.values_of_folds, other.values_of_folds, strict=True)
-    size = units**2 if one.__class__ is ContrastivePCA and np.ndim(units) == 0 else 1.0
+    size = units**2 if one.__class__ is ContrastivePCA and np.ndim(units) == 0 and not one.scale else 1.0
     return any(differs and np.allclose(a / size, b, rtol=1e-8, atol=0.0) for differs, a, b in pairs)
 
 

@@ -19,6 +19,12 @@ def test_components_are_counted_down_to_the_directions_of_a_fold(tmp_path: Path)
     assert check(355843375, tmp_path) == "in doubt"
 
 
+# Constant columns of wide rows beside a scale, bandwidths where most rows are equal, and a kernel without coordinates.
+@pytest.mark.parametrize("seed", [910005991, 910002368, 910005846, 910005725])
+def test_cases_that_were_wrong_are_right_or_refused(seed: int, tmp_path: Path) -> None:
+    assert check(seed, tmp_path) in ("answered", "refused")
+
+
 # Kernels far from zero, whose values differ only in the last digits, and a difference of zero in a fold.
 @pytest.mark.parametrize("seed", [900002057, 900002355, 900005095, 900006145])
 def test_a_ratio_of_rounding_is_told(seed: int, tmp_path: Path) -> None:

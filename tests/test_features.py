@@ -204,6 +204,8 @@ def test_the_first_pivot_of_equal_ones_is_the_first_row(rng):
 def test_equal_rows_have_a_bandwidth(rng):
     assert median_distance(np.ones((4, 2))) == 1.0
     assert median_distance(np.ones((1, 2))) == 1.0
+    rows = 1e-7 * np.eye(20, 4)
+    assert median_distance(rows) == pytest.approx(1e-7)
     assert np.all(np.isfinite(resolve_kernel("rbf", rows=np.ones((4, 2)))(np.ones((4, 2)), np.zeros((2, 2)))))
 
 
@@ -212,6 +214,9 @@ def test_far_from_zero_distances_keep_their_digits(rng):
     near, far = (resolve_kernel("rbf", gamma=0.5, rows=part)(part, part) for part in (rows, rows + 1e8))
     np.testing.assert_allclose(far, near, rtol=1e-9)
     assert resolve_kernel("rbf", gamma=1e6)(rows + 1e3, rows + 1e3).max() <= 1.0
+    wide = np.vstack([rows, rows + 1e11])
+    both = resolve_kernel("rbf", gamma=0.5, rows=wide)(wide, wide)
+    np.testing.assert_allclose(both, linalg.block_diag(near, near), rtol=1e-4)
 
 
 @pytest.mark.parametrize(

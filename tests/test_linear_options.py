@@ -123,6 +123,14 @@ def test_wide_scaled_rows_equal_scaled_columns(rng):
     dense = DiscriminativePCA(2, shrinkage=0.5, scale="pooled").fit(X, background=Y)
     for name in ("ratio_", "ratio_error_", "scale_", "components_", "correlations_", "patterns_", "mean_"):
         np.testing.assert_allclose(getattr(thin, name), getattr(dense, name), rtol=1e-8, atol=1e-9)
+    # The variance of a constant column is zero, and not the rounding of its mean.
+    constant = rng.uniform(1, 1e7, size=(1, 20)).repeat(30, axis=0)
+    X, Y = (np.hstack([part, constant]) for part in (X, Y))
+    for kind in (np.asarray, sparse.csr_array):
+        with_constants = ContrastivePCA(2, alpha=0.5, scale="pooled", cv=None).fit(kind(X), background=kind(Y))
+        without = ContrastivePCA(2, alpha=0.5, scale="pooled", cv=None).fit(X[:, :100], background=Y[:, :100])
+        np.testing.assert_allclose(with_constants.eigenvalues_, without.eigenvalues_, rtol=1e-6)
+        np.testing.assert_allclose(with_constants.scale_[100:], without.scale_.max())
 
 
 def test_few_columns_are_a_fit_to_these_columns(data):

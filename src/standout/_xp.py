@@ -145,7 +145,7 @@ def zeros(shape: tuple[int, ...], reference: Array) -> Array:
 
 def largest(numbers: Array) -> float:
     """Return the largest of some numbers, or 0 if none is positive."""
-    return max(float(namespace(numbers).max(numbers)), 0.0) if numbers.shape[0] else 0.0
+    return 0.0 if 0 in numbers.shape else max(float(namespace(numbers).max(numbers)), 0.0)
 
 
 def concat(arrays: Sequence[Array], axis: int = 0) -> Array:

@@ -87,6 +87,7 @@ class KernelTransformer(BackgroundTransformer):
         self.kernel_ = self._resolved(sources, seed)
         found = self._located(sources, self.kernel_, seed)
         self.feature_map_, self.approximation_, self.residual_ = found.map, found.approximation, found.residual
+        check_directions(1, int(found.sources[0].width or 0))
         parts = super()._weighed(_rounded(found.sources)) if self.robust == "rows" else list(found.sources)
         fit, self._root = self._fit_coordinates(parts, found.map, seed)
         if isinstance(self.n_components, str) and len(parts) > 1:
@@ -98,9 +99,7 @@ class KernelTransformer(BackgroundTransformer):
 
     def _fit_coordinates(self, sources: Sequence[Source], kind: LandmarkMap, seed: int) -> tuple[Fit, Float | None]:
         """Fit to datasets in coordinates; return the fit and the root by which coordinates are multiplied."""
-        width = int(sources[0].width or 0)
-        check_directions(1, width)
-        folds, reason = plan_folds(sources, self.cv, width)
+        folds, reason = plan_folds(sources, self.cv, int(sources[0].width or 0))
         root = None
         if kind.counts:
             # Centred rows are a root of their scatter, so kernel rows need no other root.

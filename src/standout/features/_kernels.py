@@ -19,6 +19,8 @@ from standout._xp import concat, diagonal, is_foreign, largest, like, namespace,
 
 # Sparse rows are far from zero if the squared length of their mean is more than this times their variance.
 FAR = 1e4
+# Up to this squared length of rows, in units of the kernel, their inner products give distances.
+WIDE_APART = 1e7
 # Kernels that are functions of inner products.
 BY_INNER_PRODUCTS = ("linear", "rbf", "polynomial", "poly", "sigmoid", "cosine")
 # Kernels that are functions of the difference of two rows. They equal 1 if the difference is zero.
@@ -89,7 +91,7 @@ class NamedKernel(Kernel):
         if self.metric in BY_INNER_PRODUCTS and not (is_sparse(X) or is_sparse(Z)):
             return self._by_inner_products(X, Z)
         if is_foreign(X) and self.metric == "laplacian":
-            return namespace(X).exp(-self._gamma(X.shape[1]) * _manhattan_distances(X, Z))
+            return namespace(X).exp(-self._gamma(X.shape[1]) * _distances(X, Z, 1))
         if is_foreign(X):
             advice = "Use 'rbf', 'laplacian' or a polynomial kernel."
             raise InvalidTypeError(f"the kernel {self.metric!r} needs NumPy arrays", advice=advice)
@@ -114,9 +116,12 @@ class NamedKernel(Kernel):
             return values
         gamma = self._gamma(X.shape[1])
         if self.metric == "rbf":
+            mine, theirs = squared_lengths(X), squared_lengths(Z)
+            if gamma * max(largest(mine), largest(theirs)) > WIDE_APART:
+                return xp.exp(-gamma * _distances(X, Z, 2))
             values *= -2.0
-            values += squared_lengths(X)[:, None]
-            values += squared_lengths(Z)
+            values += mine[:, None]
+            values += theirs
             values *= -gamma
             # Rounding can make the distance of equal rows negative.
             return xp.exp(xp.clip(values, None, 0.0))
@@ -299,11 +304,13 @@ def _positive(number: Any, name: str) -> float:
 
 
 def median_distance(rows: Rows, *, manhattan: bool = False) -> float:
-    """Return the median distance between two different rows of at most 500; 1 if most of them are equal."""
+    """Return the median distance of at most 500 rows; if it is 0, the median of the other distances; 1 without any."""
     some = to_host(double(dense(row_slice(rows[:: max(rows.shape[0] // BANDWIDTH_ROWS, 1), :], 0, BANDWIDTH_ROWS))))
     distances = np.sort(pdist(some, "cityblock" if manhattan else "euclidean"))
-    median = float(distances[len(distances) // 2]) if len(distances) else 0.0
-    return median if median > 0.0 else 1.0
+    for known in (distances, distances[distances > 0.0]):
+        if len(known) and known[len(known) // 2] > 0.0:
+            return float(known[len(known) // 2])
+    return 1.0
 
 
 def _unit(rows: Float) -> Float:
@@ -313,17 +320,17 @@ def _unit(rows: Float) -> Float:
     return rows / xp.where(lengths > 0.0, lengths, 1.0)[:, None]
 
 
-# --- kernels of foreign arrays that are sums over columns -----------------------------------------------------------
+# --- distances that are sums over columns ---------------------------------------------------------------------------
 
 
-def _manhattan_distances(X: Array, Z: Array) -> Array:
-    """Return ``Σ |x - z|`` of every row of X with every row of Z.
+def _distances(X: Array, Z: Array, power: int) -> Array:
+    """Return ``Σ |x - z|ᵖ`` of every row of X with every row of Z.
 
     One column after the other: an array of all differences would be larger by the number of columns.
     """
     distances = zeros((X.shape[0], Z.shape[0]), X)
     for column in range(X.shape[1]):
-        distances += abs(X[:, column][:, None] - Z[:, column][None, :])
+        distances += abs(X[:, column][:, None] - Z[:, column][None, :]) ** power
     return distances
 
 

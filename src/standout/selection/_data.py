@@ -335,9 +335,10 @@ def column_variances(rows: Rows, weights: Float | None = None) -> Float:
     """Return the variance of each column."""
     if is_sparse(rows):
         return RowMoments(rows, weights).variances
-    rows = double(rows) if is_foreign(rows) else rows
-    away = rows - column_means(rows, weights)
+    # Less the first row: the mean of a constant column has rounding errors.
+    away = double(rows) - double(rows[:1, :]) if is_foreign(rows) else rows - double(rows[:1])
     # In place, because memory for another copy of all rows may be missing.
+    away -= column_means(away, weights)
     away *= away
     return column_means(away, weights)
 
