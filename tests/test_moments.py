@@ -90,13 +90,11 @@ def test_sums_of_norms_follow_a_change_of_the_origin(weighted, rng):
 
     def sums(rows):
         squares = np.sum(rows**2, axis=1)
-        cubic, quartic = weights**2 * squares @ rows, weights**2 @ squares**2
-        return NormSums(cubic, quartic, weights**2 @ rows, weights**2 @ squares)
+        return NormSums(weights * squares @ rows, weights @ squares**2, weights @ rows, weights @ squares)
 
     given = rows * np.sqrt(weights)[:, None]
     own, moved = NormSums.of(given, weights if weighted else None), sums(rows + shift)
-    spread = (weights[:, None] ** 2 * rows).T @ rows @ shift
-    found = own.shifted(shift, np.sum(weights**2), spread)
+    found = own.shifted(shift, np.sum(weights), given.T @ given @ shift)
     both = found.plus(own)
     for name in ("cubic", "quartic", "linear", "quadratic"):
         np.testing.assert_allclose(getattr(own, name), getattr(sums(rows), name))
@@ -118,6 +116,11 @@ def test_weighted_moments_merge_to_those_of_all_rows(first, second, rng):
     assert_moments(both, X, rtol=1e-11, weights=weights)
     assert both.total_weight == pytest.approx(weights.sum())
     assert both.effective_count == pytest.approx(weights.sum() ** 2 / np.sum(weights**2))
+    if "rows" not in (first, second):
+        source = open_dataset(X, "the data")
+        source.weights = weights
+        # Shrinkage does not depend on how the rows were divided.
+        assert ledoit_wolf(both) == pytest.approx(ledoit_wolf(gather(source, norms=True)), rel=1e-10)
     # One dataset with weights and one without.
     mixed = parts[0] + gather(X[25:], kind=second)
     assert_moments(mixed, X, rtol=1e-11, weights=np.append(weights[:25], np.ones(15)))

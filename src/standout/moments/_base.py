@@ -19,8 +19,8 @@ from standout._xp import column_products, like, namespace, nonnegative
 class NormSums:
     """Sums over the centred rows z that Ledoit-Wolf shrinkage needs in addition to the scatter.
 
-    Only `quartic` enters the shrinkage. The others are needed to change the mean, and so to merge two datasets. Rows
-    with weights w have the factor w² in all sums.
+    Only `quartic` enters the shrinkage. The others are needed to change the mean, and so to merge two datasets. With
+    weights all sums are weighted.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class NormSums:
     quartic : float
         Sum of ``|z|⁴``.
     linear : ndarray of shape (n_features,)
-        Sum of z. It is zero without weights.
+        Sum of z.
     quadratic : float
         Sum of ``|z|²``.
 
@@ -49,20 +49,21 @@ class NormSums:
     @classmethod
     def of(cls, rows: Rows, weights: Float | None = None) -> NormSums:
         """Sum over the rows, without centring them. The caller multiplies them by the roots of their weights."""
-        lengths = double(squared_lengths(rows))
-        weights = namespace(lengths).ones_like(lengths) if weights is None else weights
-        roots = weights**0.5
-        cubic, linear = (double(weighted_sum(in_type_of(part * roots, rows), rows)) for part in (lengths, weights))
-        return cls(cubic, sum_of_squares(lengths), linear, inner(weights, lengths))
+        weighed = double(squared_lengths(rows))
+        xp = namespace(weighed)
+        roots = xp.ones_like(weighed) if weights is None else weights**0.5
+        lengths = weighed / xp.where(roots > 0.0, roots, 1.0) ** 2
+        cubic, linear = (double(weighted_sum(in_type_of(part, rows), rows)) for part in (lengths * roots, roots))
+        return cls(cubic, inner(weighed, lengths), linear, float(xp.sum(weighed)))
 
-    def shifted(self, shift: Float, squares: float, spread_shift: Float) -> NormSums:
+    def shifted(self, shift: Float, total: float, spread_shift: Float) -> NormSums:
         """Return the sums over ``z + shift``.
 
-        `squares` is the number of rows, or the sum of their squared weights. `spread_shift` is the sum of ``w² z zᵀ``
-        multiplied with `shift`.
+        `total` is the number of rows, or the sum of their weights. `spread_shift` is the sum of ``z zᵀ`` multiplied
+        with `shift`.
         """
         length, along = inner(shift, shift), inner(self.linear, shift)
-        quadratic = self.quadratic + 2.0 * along + squares * length
+        quadratic = self.quadratic + 2.0 * along + total * length
         quartic = (
             self.quartic
             + 4.0 * inner(self.cubic, shift)
@@ -70,7 +71,7 @@ class NormSums:
             + length * (self.quadratic + 2.0 * along + quadratic)
         )
         cubic = self.cubic + 2.0 * spread_shift + length * self.linear + quadratic * shift
-        return NormSums(cubic, max(quartic, 0.0), self.linear + squares * shift, quadratic)
+        return NormSums(cubic, max(quartic, 0.0), self.linear + total * shift, quadratic)
 
     def plus(self, other: NormSums, sign: float = 1.0) -> NormSums:
         """Return the sum or difference of two records of sums about the same point."""
@@ -214,9 +215,8 @@ class Moments(ABC):
 
     def _norms_about(self, norms: NormSums, mean: Float, rest: Float) -> NormSums:
         """Return the sums of norms about another mean than the dataset's own."""
-        shift, squares = self.mean - mean - rest + self.rest, self._squared_weights
-        # The scatter with squared weights is not kept. It is nearly a multiple of the scatter, and the shift is small.
-        return norms.shifted(shift, squares, squares * self.apply(shift[:, None])[:, 0])
+        shift, total = self.mean - mean - rest + self.rest, self.total_weight
+        return norms.shifted(shift, total, total * self.apply(shift[:, None])[:, 0])
 
 
 def joined(first: Moments | None, second: Moments | None) -> Moments | None:
@@ -270,7 +270,7 @@ def ledoit_wolf(moments: Moments, dimension: int | None = None) -> float:
         raise InvalidValueError(problem, advice="Rescale the data, or give `shrinkage` as a number.")
     # Both are n_features times the quantities of the article. Only their ratio matters.
     dispersion = squared_norm - variance * variance / n_features
-    noise = (quartic / moments._squared_weights - squared_norm) / n_rows
+    noise = (quartic / moments.total_weight - squared_norm) / n_rows
     # A covariance that is a multiple of the identity, up to rounding, needs no shrinkage.
     if dispersion <= 16 * n_features * np.finfo(np.float64).eps * squared_norm or noise <= 0.0:
         return 0.0
