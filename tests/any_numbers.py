@@ -54,6 +54,8 @@ def answered(case: Case, parts: list[np.ndarray], form: str, folder: Path) -> tu
             if form == "partial_fit" and hasattr(model, "partial_fit") and not case.beside:
                 for half in (slice(0, 7), slice(7, None)):
                     model.partial_fit(datasets[0][half], background=[part[half] for part in datasets[1:]] or None)
+                if not hasattr(model, "eigenvalues_"):
+                    raise InvalidValueError("there are too few rows", advice="Give more.")
             else:
                 model.fit(datasets[0], background=datasets[1:] or None, **case.beside)
         except OURS as error:
@@ -152,6 +154,8 @@ def reference(case: Case, parts: list[np.ndarray]) -> Any:
     if not ratio:
         # Directions in which nothing varies are no components.
         sizes, basis = linalg.eigh(own + back)
+        if np.any((sizes > 1e-14 * sizes[-1]) & (sizes < 1e-8 * sizes[-1])):
+            return None
         inside = basis[:, sizes > 1e-11 * sizes[-1]]
         found = linalg.eigh(inside.T @ (own - choice * back) @ inside, eigvals_only=True)[::-1]
         unit = 1.0 if options.get("scale") else units
@@ -225,8 +229,10 @@ def check(seed: int, folder: Path) -> str:
     doubts = doubts or (kernel and any(map(is_tied, getattr(model, "values_of_folds", ()))))
     # The ridge of kernels is below single precision.
     doubts = doubts or (kernel and case.stored == "single")
-    # Beside a background that hardly varies, single precision has few digits left.
-    doubts = doubts or (case.stored == "single" and np.max(np.abs(model.ratio_)) > 1e5)
+    # Beside a background that hardly varies, and for small values beside large ones, single precision has few digits.
+    values = np.abs(np.concatenate([model.eigenvalues_, *getattr(model, "values_of_folds", ())]))
+    weak = np.min(values) < 1e-3 * np.max(values) or np.max(np.abs(model.ratio_)) > 1e5
+    doubts = doubts or (case.stored == "single" and weak)
     digits = 1e-2 if kernel else 1e-3 if case.stored == "single" else 1e-5
     same = same_choices(model, other) and (kernel or not has_ties(model, other))
     if not doubts and same and not (form in STREAMS and has_fewer_folds(case)):

@@ -267,9 +267,9 @@ def adjusted(moments: Moments, n_covariates: int, by: Moments | None = None) -> 
 
 
 def mixed(weights: Sequence[float], arrays: Sequence[Float]) -> Float:
-    """Return the weighted sum of arrays of the backgrounds."""
-    total: Any = sum(weight * part for weight, part in zip(weights, arrays, strict=True))
-    return total
+    """Return the weighted mean of arrays of the backgrounds; equal ones are not rounded."""
+    first, *others = arrays
+    return first + sum(weight * (part - first) for weight, part in zip(weights[1:], others, strict=True))
 
 
 def column_scale(variances: Sequence[Float], problem: Problem) -> Float:

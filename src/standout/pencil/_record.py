@@ -275,9 +275,10 @@ class Solution:
 
     @property
     def accurate(self) -> bool:
-        """Whether rounding has left at least half of the digits."""
+        """Whether rounding has left at least half of the digits. Single precision can hide directions."""
         within = bool(namespace(self.rounding).all(self.rounding <= float(np.sqrt(self.rounding_unit))))
-        return within and not self.n_lost and self.consistent
+        hidden = self.rank is not None and self.rounding_unit > np.finfo(np.float64).eps
+        return within and not self.n_lost and self.consistent and not hidden
 
 
 # Overflow becomes a rounding error of NaN, so that the solution is not accurate.
