@@ -2,8 +2,8 @@
 
 The bare computation is two symmetric products and one generalised eigenproblem for two vectors, by SciPy. For wide
 data it is the Gram matrix of all rows and an eigenproblem of its size, for kernels the paper's symmetric pencil.
-Figures are CPU seconds of this process (best of several runs), so that other processes matter little. Run it on an
-idle machine:
+Figures are CPU seconds of this process, the best of several runs that alternate, so that other processes matter
+little. Run it on an idle machine:
 
     OMP_NUM_THREADS=1 python benchmarks/speed.py            # one thread
     python benchmarks/speed.py --cases small kernel         # some cases
@@ -12,11 +12,13 @@ idle machine:
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import platform
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import scipy
@@ -35,6 +37,8 @@ SHAPES = {
     "square": (2_000, 2_000, 4.0, 1.0),
     "wide": (300, 20_000, 3.0, 1.5),
 }
+# Repeats of large fits, and seconds between two runs.
+REPEATS, PAUSE = 5, 0.0 if os.environ.get("OMP_NUM_THREADS") == "1" else 0.3
 # Bounds in milliseconds of the default fit and of one without folds.
 SMALL = {"500 x 50": (500, 50, 5.0, 1.0), "2,000 x 20": (2_000, 20, 4.0, 1.0)}
 
@@ -72,14 +76,19 @@ def paper(X: np.ndarray, Y: np.ndarray, gamma: float) -> None:
     linalg.eigh(A, B, subset_by_index=[size - 2, size - 1], check_finite=False)
 
 
-def seconds(run: Callable[[], object], repeats: int) -> float:
-    """Return the CPU seconds of the quickest of several runs."""
-    found = []
-    for _ in range(repeats):
+def seconds(repeats: int, *runs: Callable[[], object]) -> list[float]:
+    """Return the CPU seconds of the quickest of several repeats of each run.
+
+    Runs alternate, so that a change of the machine's speed meets all of them. The pause lets the threads of BLAS, which
+    wait actively for a tenth of a second, fall asleep before the next run.
+    """
+    found = np.empty((repeats, len(runs)))
+    for repeat, (place, run) in itertools.product(range(repeats), enumerate(runs)):
+        time.sleep(PAUSE)
         start = time.process_time()
         run()
-        found.append(time.process_time() - start)
-    return min(found)
+        found[repeat, place] = time.process_time() - start
+    return found.min(axis=0).tolist()
 
 
 def line(name: str, value: float, bound: float | None, unit: str = "x") -> None:
@@ -90,40 +99,41 @@ def line(name: str, value: float, bound: float | None, unit: str = "x") -> None:
 
 def large() -> None:
     """Measure the large shapes, in both precisions."""
-    for name, (n, width, default, plain) in SHAPES.items():
+    plain = DiscriminativePCA(cv=None, shrinkage=0.1)
+    for name, (n, width, default_bound, plain_bound) in SHAPES.items():
         X, Y = data(n, width)
-        reference = seconds(lambda X=X, Y=Y: bare(X, Y), 3)
-        label = f"{name}, {n:,} + {n:,} x {width:,}"
-        whole = seconds(lambda X=X, Y=Y: DiscriminativePCA().fit(X, background=Y), 3)
-        line(f"{label}, default", whole / reference, default)
-        fast = seconds(lambda X=X, Y=Y: DiscriminativePCA(cv=None, shrinkage=0.1).fit(X, background=Y), 3)
-        line(f"{label}, cv=None", fast / reference, plain)
         single = [part.astype(np.float32) for part in (X, Y)]
-        half = seconds(lambda single=single: DiscriminativePCA().fit(single[0], background=single[1]), 3)
-        line(f"{label}, float32 over float64", half / whole, 0.75)
+        reference, default, fast, half = seconds(
+            REPEATS,
+            partial(bare, X, Y),
+            partial(DiscriminativePCA().fit, X, background=Y),
+            partial(plain.fit, X, background=Y),
+            partial(DiscriminativePCA().fit, single[0], background=single[1]),
+        )
+        label = f"{name}, {n:,} + {n:,} x {width:,}"
+        line(f"{label}, default", default / reference, default_bound)
+        line(f"{label}, cv=None", fast / reference, plain_bound)
+        line(f"{label}, float32 over float64", half / default, 0.75)
 
 
 def small() -> None:
     """Measure small fits in milliseconds, beside scikit-learn's PCA."""
-    for name, (n, width, default, plain) in SMALL.items():
+    plain = DiscriminativePCA(cv=None, shrinkage=0.1)
+    for name, (n, width, default_bound, plain_bound) in SMALL.items():
         X, Y = data(n, width)
-        line(
-            f"{name}, default",
-            1e3 * seconds(lambda X=X, Y=Y: DiscriminativePCA().fit(X, background=Y), 30),
-            default,
-            "ms",
-        )
-        fit = DiscriminativePCA(cv=None, shrinkage=0.1)
-        line(f"{name}, cv=None", 1e3 * seconds(lambda fit=fit, X=X, Y=Y: fit.fit(X, background=Y), 30), plain, "ms")
-        line(f"{name}, scikit-learn's PCA", 1e3 * seconds(lambda X=X: PCA(2).fit(X), 30), None, "ms")
+        runs = partial(DiscriminativePCA().fit, X, background=Y), partial(plain.fit, X, background=Y)
+        default, fast, pca = seconds(50, *runs, partial(PCA(2).fit, X))
+        line(f"{name}, default", 1e3 * default, default_bound, "ms")
+        line(f"{name}, cv=None", 1e3 * fast, plain_bound, "ms")
+        line(f"{name}, scikit-learn's PCA", 1e3 * pca, None, "ms")
 
 
 def kernel() -> None:
     """Measure kernel fits: exact, and a million rows by landmarks."""
     X, Y = data(1_000, 50)
     gamma = KernelDiscriminativePCA().fit(X, background=Y).kernel_.params["gamma"]
-    reference = seconds(lambda: paper(X, Y, gamma), 3)
-    whole = seconds(lambda: KernelDiscriminativePCA().fit(X, background=Y), 3)
+    runs = partial(paper, X, Y, gamma), partial(KernelDiscriminativePCA().fit, X, background=Y)
+    reference, whole = seconds(REPEATS, *runs)
     line("kernel, 1,000 + 1,000 rows, default over the symmetric pencil", whole / reference, 2.0)
     rows = data(500_000, 10)
     landmarks = rows[0][:500]
@@ -134,9 +144,8 @@ def kernel() -> None:
                 values = rbf_kernel(part[start : start + 20_000], landmarks, gamma=gamma)
                 values.T @ values
 
-    reference = seconds(products, 1)
     model = KernelDiscriminativePCA(gamma=gamma, approximation=landmarks)
-    many = seconds(lambda: model.fit(rows[0], background=rows[1]), 1)
+    reference, many = seconds(2, products, partial(model.fit, rows[0], background=rows[1]))
     line("kernel, 1,000,000 rows, 500 landmarks, over plain products", many / reference, 2.0)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from standout._arrays import Float, Rows, dense, double, is_sparse
+from standout._arrays import BLOCK_BYTES, Float, Rows, dense, double, is_sparse
 from standout._xp import concat, is_foreign, like, namespace, take, to_host, zeros
 from standout.moments import FoldPattern, Moments, RowMoments, ScatterMoments, Span, gather, gather_keyed, span_of
 from standout.pencil._record import check_directions
@@ -335,12 +335,16 @@ def column_variances(rows: Rows, weights: Float | None = None) -> Float:
     """Return the variance of each column."""
     if is_sparse(rows):
         return RowMoments(rows, weights).variances
-    # Less the first row: the mean of a constant column has rounding errors.
-    away = double(rows) - double(rows[:1, :]) if is_foreign(rows) else rows - double(rows[:1])
-    # In place, because memory for another copy of all rows may be missing.
-    away -= column_means(away, weights)
-    away *= away
-    return column_means(away, weights)
+    step = rows.shape[1] if is_foreign(rows) else max(BLOCK_BYTES // (8 * rows.shape[0]), 1)
+    found = []
+    for first in range(0, rows.shape[1], step):
+        part = double(rows[:, first : first + step])
+        # Less the first row: the mean of a constant column has rounding errors.
+        part = part - part[:1]
+        part -= column_means(part, weights)
+        part *= part
+        found.append(column_means(part, weights))
+    return concat(found)
 
 
 def adjusted_variances(rows: Rows, weights: Float | None, covariates: Float | None) -> Float:
