@@ -168,7 +168,9 @@ def reference(case: Case, parts: list[np.ndarray]) -> Any:
         return None
     own, back = (one / roots / roots[:, None] for one in (own, back))
     lowest = linalg.eigh(back, eigvals_only=True)[0]
-    return linalg.eigh(own, back, eigvals_only=True)[::-1] if lowest > 1e-7 else None
+    found = linalg.eigh(own, back, eigvals_only=True)[::-1] if lowest > 1e-7 else np.zeros(1)
+    # Covariates can leave few rows nothing but rounding.
+    return found if found[0] > 1e-12 else None
 
 
 def _moments(case: Case, rows: np.ndarray, dataset: int) -> tuple[np.ndarray, np.ndarray]:
@@ -227,6 +229,8 @@ def check(seed: int, folder: Path) -> str:
     kernel = case.kind in (KernelDiscriminativePCA, KernelContrastivePCA)
     # Coordinates of two kernel fits cannot be compared: among equal values in a fold, directions are arbitrary.
     doubts = doubts or (kernel and any(map(is_tied, getattr(model, "values_of_folds", ()))))
+    # Components of folds of so few rows can be orthogonal to the fit's: which of them match is arbitrary.
+    doubts = doubts or (kernel and min(map(len, parts)) < 5)
     # The ridge of kernels is below single precision.
     doubts = doubts or (kernel and case.stored == "single")
     # Beside a background that hardly varies, and for small values beside large ones, single precision has few digits.

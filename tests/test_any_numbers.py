@@ -19,14 +19,19 @@ def test_components_are_counted_down_to_the_directions_of_a_fold(tmp_path: Path)
     assert check(355843375, tmp_path) == "in doubt"
 
 
-# Constant columns of wide rows beside a scale, bandwidths where most rows are equal, and a kernel without coordinates.
-@pytest.mark.parametrize("seed", [910005991, 910002368, 910005846, 910005725])
+# Constant columns of wide rows beside a scale, bandwidths where most rows are equal, a kernel without coordinates, and
+# constant columns in far larger units than the others.
+@pytest.mark.parametrize("seed", [910005991, 910002368, 910005846, 910005725, 810001706, 810002445])
 def test_cases_that_were_wrong_are_right_or_refused(seed: int, tmp_path: Path) -> None:
     assert check(seed, tmp_path) in ("answered", "refused")
 
 
-# Kernels far from zero, whose values differ only in the last digits, and a difference of zero in a fold.
-@pytest.mark.parametrize("seed", [900002057, 900002355, 900005095, 900006145])
+# Kernels far from zero, whose values differ only in the last digits, a difference of zero in a fold, chosen columns of
+# wide rows in small units, single-precision columns that are multiples of one, and folds of very different size.
+@pytest.mark.parametrize(
+    "seed",
+    [900002057, 900002355, 900005095, 900006145, 810001155, 820000790, 820003199, 840001504, 840002177, 830002144],
+)
 def test_a_ratio_of_rounding_is_told(seed: int, tmp_path: Path) -> None:
     assert check(seed, tmp_path) == "in doubt"
 

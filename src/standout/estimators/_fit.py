@@ -30,6 +30,8 @@ NEARLY_PCA = 0.9
 FIRST: dict[str, Any] = {"shrinkage": "ledoit-wolf", "alpha": 0.0, "epsilon": 1.0}
 # Limit of components for "auto".
 MOST_COMPONENTS = 20
+# Columns of wide rows may have variances that differ by this factor if only some of them are chosen.
+MOST_UNEVEN = 1e8
 # Sparse rows that are larger than this both ways are not multiplied out.
 LARGE = 8192
 
@@ -337,6 +339,8 @@ class BackgroundTransformer(FittedTransformer):
             _warn(f"without a fold, {held_out.flat} does not vary along a component: its ratio is not reliable", advice)
         if held_out is not None and not np.all(np.isfinite(held_out.ratio)):
             _warn(f"held-out rows do not vary along a component beyond rounding: there is no ratio{self._why_no_ratio}")
+        elif held_out is not None and fit.path is not None and fit.path.reason:
+            _warn(f"{fit.path.reason}: the choice of `{fit.path.parameter}` and the ratio are not reliable")
         share = max(solution.shrinkage, default=0.0)
         if fit.path is not None and not fit.path.reason and share > NEARLY_PCA:
             _warn(
@@ -351,7 +355,12 @@ class BackgroundTransformer(FittedTransformer):
                 "apart along a component, further than the target varies",
                 'Use `center`="background" to let a shift of the mean stand out.',
             )
-        if not solution.accurate:
+        # Inner products of wide rows have lost columns that are small beside others.
+        lost = False
+        if solution.columns is not None and solution.scale is None and fit.sums.variances:
+            variances = to_host(fit.sums.variances[0])
+            lost = variances.max() > MOST_UNEVEN * variances.min(initial=np.inf, where=variances > 0.0)
+        if lost or not solution.accurate:
             problem = "rounding has left less than half of the digits of the eigenvalues"
             _warn(problem, "Scale the columns, or use a shrinkage.")
 

@@ -23,9 +23,6 @@ from standout.selection import MeanDifferences, Path, mean_differences
 from standout.selection._data import Data, Folds, Places, TallData, make_data, plan_folds
 from standout.sources import Source, open_dataset
 
-# Relative rounding error of the rows.
-EPS = float(np.finfo(np.float64).eps)
-
 
 class LinearTransformer(IncrementalTransformer):
     """An estimator whose components are directions in the columns of the data."""
@@ -61,9 +58,10 @@ class LinearTransformer(IncrementalTransformer):
             used = make_data(sources, folds, norms=norms, wide=True)
             fit = self._fit_data(used, folds, reason)
             # The rows themselves are rounded.
+            unit = max(float(namespace(part).finfo(part.dtype).eps) for part in used.rows)  # type: ignore[union-attr]
             vectors, values = fit.solution.vectors, fit.solution.values
             spreads = namespace(vectors).sqrt(sum(used.variances()) @ vectors**2)  # type: ignore[union-attr]
-            noise = namespace(vectors).where(namespace(values).isinf(values), 0.0, EPS * spreads)
+            noise = namespace(vectors).where(namespace(values).isinf(values), 0.0, unit * spreads)
             fit = replace(fit, solution=replace(fit.solution, rounding=fit.solution.rounding + noise))
         if isinstance(self.n_components, str) and len(sources) > 1:
             fit = self._count_components(sources, fit, lambda: self._fit_data(used, folds, reason)) or fit

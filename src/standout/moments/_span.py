@@ -358,9 +358,10 @@ def _by_rows(rows: list[Rows], origin: Float, most: int) -> tuple[Float, Float]:
     parts = _split(concat([block for _, block in _centred(rows, origin)], axis=1), rows)
     means = [xp.mean(part, axis=0, keepdims=True) for part in parts]
     parts = [part - mean for part, mean in zip(parts, means, strict=True)]
-    # Smaller lengths are rounding errors of the origin.
+    # Smaller lengths are rounding errors of the origin. Constant columns have none.
     sizes = [float(xp.max(squared_lengths(part))) ** 0.5 for part in (*parts, *means)]
-    floor = 100.0 * EPS * (max(sizes) + float(xp.sum(origin**2)) ** 0.5)
+    varied = sum(xp.max(xp.abs(part), axis=0) for part in (*parts, *means)) > 0.0
+    floor = 100.0 * EPS * (max(sizes) + float(xp.sum(xp.where(varied, origin, 0.0) ** 2)) ** 0.5)
     # Axes of the centred rows come first: small directions would be lost in the axes of rows and means together.
     basis = _axes(parts, floor)
     basis = basis[:, : min(most + 1 - len(rows), basis.shape[1])]

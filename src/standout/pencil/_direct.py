@@ -74,8 +74,8 @@ def solve_root(pencil: Pencil, n_components: int) -> Solution:
     xp = namespace(root_a)
     stack = stacked([root_a, root_b])
     scale = column_norms(stack)
-    scale = xp.where(scale == 0, 1.0, scale)
-    left, spread, right = xp.linalg.svd(stack / scale, full_matrices=False)
+    safe = xp.where(scale > 0.0, scale, 1.0)
+    left, spread, right = xp.linalg.svd(stack / safe, full_matrices=False)
     # The square root, because squaring the data loses half of the digits.
     level = float(np.sqrt(pencil.n_features * max(pencil.a.precision, pencil.b.precision)))
     rank = int(xp.count_nonzero(spread > MARGIN * level * spread[0]))
@@ -91,7 +91,7 @@ def solve_root(pencil: Pencil, n_components: int) -> Solution:
 
     # Back to the columns of the data; components are zero along directions in which no dataset varies.
     joint = xp.linalg.qr(right * scale[:, None])[0]
-    vectors = joint @ (joint.T @ ((right / spread) @ turn / scale[:, None]))
+    vectors = joint @ (joint.T @ ((right / spread) @ turn / safe[:, None]))
 
     finite_values = (sines[~absent] / cosines[~absent]) ** 2
     order = xp.flip(xp.argsort(finite_values), axis=0)
@@ -103,7 +103,8 @@ def solve_root(pencil: Pencil, n_components: int) -> Solution:
     infinite_patterns = infinite - root_b.T @ (root_b @ (finite @ (finite.T @ infinite)))
 
     values = stacked([like(np.full(n_absent, np.inf), root_a), take(finite_values, order)])[:n_components]
-    vectors = concat([infinite, finite], axis=1)[:, :n_components]
+    # Rounding in the loading of a constant column would count in units that are far larger than the others.
+    vectors = xp.where(scale[:, None] > 0.0, concat([infinite, finite], axis=1)[:, :n_components], 0.0)
     return finish(
         pencil,
         values,

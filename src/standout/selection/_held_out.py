@@ -201,7 +201,8 @@ def judge(problem: Problem, data: Data, folds: Folds | Places, inner: Float, *, 
     # If columns are scaled, the coordinates of wide rows depend on the fold.
     moved = whole.lift is not None and problem.scale is not None
     few = problem.n_columns is not None and is_sparse_problem(problem, whole)
-    vectors, held, offsets, counts, slopes, flat = [], [], [], [], [], ""
+    difference, flat = problem.kind == "difference", ""
+    vectors, held, offsets, counts, slopes, tops = [], [], [], [], [], []
     for folds_of_group, trains in together(data, problem):
         tests = [data.held_out(problem, fold) for fold in folds_of_group]
         pairs = solve_folds(trains, problem, seed)
@@ -215,13 +216,13 @@ def judge(problem: Problem, data: Data, folds: Folds | Places, inner: Float, *, 
         orders, factors, theirs = aligned(target, inner, images, within)
         values = np.take_along_axis(np.array([to_host(values) for values, _ in pairs]), orders, axis=1)
         endless = np.isinf(values)
-        tops = np.abs(values).max(axis=1, keepdims=True) if problem.kind == "difference" else 0.0
+        tops.append(np.abs(values).max(axis=1, keepdims=True))
         if endless.any():
             # Without variance of the background in a fold, the unit of all rows is used.
             own, flat = to_host(target.variance(inner)), "the background"
             factors = factors * np.sqrt(np.where(endless & (theirs > 0.0), own / theirs, 1.0))
         # A difference is zero beside the largest one of the fold.
-        elif np.any(np.abs(values) < LEAST_BACKGROUND * np.maximum(theirs, tops)):
+        elif np.any(np.abs(values) < LEAST_BACKGROUND * np.maximum(theirs, difference * tops[-1])):
             flat = flat or "the target"
         inside, found = (_arranged(parts, orders, factors) for parts in (inside, found))
         held.append(held_variances(problem, trains, tests, inside, data.subjects))
@@ -239,6 +240,8 @@ def judge(problem: Problem, data: Data, folds: Folds | Places, inner: Float, *, 
         # One pass over the rows for all folds.
         lifted, width = whole.lift(concat(vectors, axis=1)), inner.shape[1]
         vectors = [lifted[:, fold * width : (fold + 1) * width] for fold in range(data.n_folds)]
+    if np.min(np.concatenate(tops)) < LEAST_BACKGROUND * np.max(np.concatenate(tops)):
+        flat = flat or "the target"
     ratios = pooled(problem, held, np.array(counts).T)
     unit = ratios["unit"]
     return HeldOut(
