@@ -340,7 +340,7 @@ class BackgroundTransformer(FittedTransformer):
         if held_out is not None and not np.all(np.isfinite(held_out.ratio)):
             _warn(f"held-out rows do not vary along a component beyond rounding: there is no ratio{self._why_no_ratio}")
         elif held_out is not None and fit.path is not None and fit.path.reason:
-            _warn(f"{fit.path.reason}: the choice of `{fit.path.parameter}` and the ratio are not reliable")
+            _warn(f"{fit.path.reason}: `{fit.path.parameter}` was not chosen by them, and a ratio may be rounding")
         share = max(solution.shrinkage, default=0.0)
         if fit.path is not None and not fit.path.reason and share > NEARLY_PCA:
             _warn(

@@ -160,7 +160,7 @@ def path_of(name: str, values: Float, judged: Float) -> Path:
     """Apply the rule to the mean log ratios of each fold, an array of shape (n_folds, g)."""
     log_ratios = judged.mean(axis=0)
     if not np.any(np.isfinite(log_ratios)):
-        reason = "held-out rows do not vary along any component"
+        reason = "at each value held-out rows do not vary along one of the components"
         return Path(name, values, log_ratios, np.full(len(values), np.nan), 0, 0, reason)
     best, chosen = rule(log_ratios)
     away = judged - judged[:, best : best + 1]
