@@ -23,7 +23,7 @@ FOUND = (
     *("ratio", "ratio_error", "ratio_interval", "spread", "shift", "eigenvalues", "background_weights"),
     *("shrinkage", "alpha", "epsilon", "n_samples", "background_n_samples", "n_folds"),
 )
-# Parameters that choose cells and genes; all others are of the estimator.
+# Parameters that choose cells and genes. All others are parameters of the estimator.
 CHOICE = ("groupby", "target", "background", "layer", "use_rep", "mask_var", "subject", "adjust")
 # Number of cells in a slice of a file.
 SLICE = 4096

@@ -88,7 +88,7 @@ def require_extra(module: str, extra: str, what: str) -> None:
 
 @contextmanager
 def collected_warnings() -> Iterator[list[Any]]:
-    """Collect the warnings for users, each once; complete when the block ends.
+    """Collect each warning for users once. The list is filled when the block ends.
 
     Warnings on the result of a fit are left out, because the report has the same facts.
     """

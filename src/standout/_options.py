@@ -220,7 +220,7 @@ def documented(method: str) -> Callable[[Cls], Cls]:
 
     def decorate(cls: Cls) -> Cls:
         entries = "\n".join(option.text for option in options_for(method))
-        # Not the operator %, because docstrings contain percent signs.
+        # The operator % cannot be used, because docstrings contain percent signs.
         pattern, text = r"(?m)^( *)%\(parameters\)s$", cls.__doc__ or ""
         cls.__doc__ = re.sub(pattern, lambda match: textwrap.indent(entries, match[1]), text)
         return cls

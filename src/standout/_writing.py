@@ -103,7 +103,7 @@ def put_beside_if_taken(draft: Path, final: Path) -> None:
 
 
 def draft_name(final: Path) -> Path:
-    """Return a new name for a draft in the folder of the final place; long names are shortened so that two differ."""
+    """Return a new name for a draft beside the final file. A long name is shortened and gets a checksum."""
     name = final.name
     name = name if len(name) <= LONGEST_NAME else f"{name[:40]}~{zlib.crc32(os.fsencode(name)):08x}"
     return final.parent / f".{name}.{uuid4().hex[:8]}.part"
@@ -250,7 +250,7 @@ def _as_table(columns: Mapping[str, Any], spreadsheet: bool) -> Any:
 
 
 def _safe(value: Any) -> Any:
-    """Put an apostrophe before text that a spreadsheet would read as a formula; it skips spaces before one."""
+    """Put an apostrophe before text that a spreadsheet would read as a formula, even after leading spaces."""
     formula = isinstance(value, str) and (value.startswith(FORMULAS) or value.lstrip().startswith(FORMULAS))
     return f"'{value}" if formula else value
 

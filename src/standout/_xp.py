@@ -170,7 +170,7 @@ def take(array: Any, chosen: Any, axis: int = 0) -> Any:
 
 
 def largest_entries(matrix: Array) -> Array:
-    """Return the entry of largest absolute value of each column, with its sign; the first of several."""
+    """Return the signed entry of largest absolute value of each column; in a tie, the first one."""
     xp = namespace(matrix)
     rows = xp.argmax(abs(matrix), axis=0)
     if not is_foreign(matrix):

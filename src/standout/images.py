@@ -72,13 +72,13 @@ class NoiseFractions:
         return self.model.transform(pixels.reshape(-1, pixels.shape[2])).reshape(*pixels.shape[:2], -1)
 
     def denoise(self, cube: Any, n_components: int | None = None) -> Float:
-        """Return a cube without the other components, which are mostly noise.
+        """Return the cube that the first components reconstruct. The other components are mostly noise.
 
         Parameters
         ----------
         cube : array-like of shape (n_rows, n_columns, n_bands)
         n_components : int, default=None
-            How many of the fitted components to keep, the first ones. None keeps those with an SNR above 1.
+            Number of first components to keep. None keeps all components with an SNR above 1.
 
         Returns
         -------

@@ -59,8 +59,8 @@ TRUSTED = [
     *(f"{kind.__module__}.{kind.__name__}" for kind in (*MODELS, *_PARTS)),
     *(f"{module}.{name}" for module, names in _OTHERS.items() for name in names.split()),
 ]
-# The ways of making objects that a model needs, by skops' names. Others, such as methods and partial functions, have
-# been used in the past to circumvent skops' check of the types.
+# The node types of skops that a model needs. Others, such as methods and partial functions, have been used in the past
+# to circumvent skops' check of the types.
 _WAYS = {
     *("BytesNode", "DTypeNode", "DictNode", "JsonNode", "ListNode", "NdArrayNode", "ObjectNode", "RandomStateNode"),
     *("SetNode", "SliceNode", "SparseMatrixNode", "TupleNode", "TypeNode"),
@@ -242,9 +242,9 @@ def _without_moments(model: Any) -> Any:
 
 
 def _read(file: BinaryIO) -> tuple[Any, dict[str, Any]]:
-    """Make the model of a file, and return it with the versions that wrote it.
+    """Load the model of a file, and return it with the package versions that the file names.
 
-    Before, refuse types that are not trusted, and a file that needs far more memory or time than its size.
+    First refuse types that are not trusted, and a file that needs far more memory or time than its size.
     """
     found: set[str] = set()
     reads: set[tuple[str, Any]] = set()

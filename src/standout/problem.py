@@ -25,7 +25,7 @@ KEPT_SHARE = 2 / 3
 
 @dataclass(frozen=True)
 class Problem:
-    """What is solved: the paper's problem with every choice that a fit makes.
+    """The problem that is solved: the paper's problem with every choice that a fit makes.
 
     Everything that depends on rows (scale, centre, columns, shrinkage by Ledoit and Wolf) is a rule here, computed anew
     from the moments that `solve` receives, so that folds and permutations are the same call with other moments.
@@ -261,13 +261,13 @@ def adjusted(moments: Moments, n_covariates: int, by: Moments | None = None) -> 
     left = moments.mapped(concat([eye(size, scatter), -slopes]))
     if by is not None:
         return left
-    # The coefficients have taken some degrees of freedom.
+    # The coefficients use up degrees of freedom.
     free = moments.effective_count / max(moments.effective_count - n_covariates, 1.0)
     return replace(left, scatter=left.scatter * free) if isinstance(left, ScatterMoments) else left
 
 
 def mixed(weights: Sequence[float], arrays: Sequence[Float]) -> Float:
-    """Return the weighted mean of arrays of the backgrounds; equal ones are not rounded."""
+    """Return the weighted mean of arrays of the backgrounds. The mean of equal arrays is exact."""
     first, *others = arrays
     return first + sum(weight * (part - first) for weight, part in zip(weights[1:], others, strict=True))
 
@@ -279,7 +279,7 @@ def column_scale(variances: Sequence[Float], problem: Problem) -> Float:
     back = mixed(problem.weights, others) if others else own
     squares = back if problem.scale == "background" else 0.5 * (own + back)
     squares = xp.where(squares > 0.0, squares, own)
-    # The loading of a constant column is only rounding. It has to be small compared with the other loadings.
+    # Constant columns get the largest scale, because their loadings are rounding errors and have to stay small.
     squares = xp.where(squares > 0.0, squares, xp.max(squares))
     return xp.sqrt(xp.where(squares > 0.0, squares, xp.ones_like(squares)))
 

@@ -56,7 +56,7 @@ def fit_and_write(model: Any, datasets: Datasets, final: Path, options: dict[str
         write_columns(draft / "columns.csv", model, datasets.columns, options["spreadsheet"])
         saved = model
         if datasets.steps:
-            # The rows after a step have no names.
+            # The steps return arrays without column names, so the model must not expect names.
             saved = copy(model)
             vars(saved).pop("feature_names_in_", None)
             saved = standout.make_pipeline(*datasets.steps, saved)

@@ -1,9 +1,9 @@
-"""Output that is complete or absent, and replaces nothing without --overwrite.
+"""Write a result completely or not at all, and replace an earlier result only with --overwrite.
 
-A result is written into a draft beside its place, and takes its place in one step at the end. If something else has
-appeared there meanwhile, the result gets another name beside it, and an error names it. With --overwrite, an earlier
-result is moved into the draft before, and removed with it. The next command for the same folder removes the draft of a
-killed process, and restores an earlier result from it.
+A result is written into a draft beside the final folder, and renamed in one step at the end. If the name has been used
+meanwhile, the result gets another name, and an error says so. With --overwrite, an earlier result is first moved into
+the draft, and removed with it. The next command for the same folder removes the draft of a killed process, and restores
+an earlier result from it.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def refuse(*cases: tuple[object, str]) -> None:
 
 
 class option(click.Option):  # noqa: N801
-    """An option of a section of the help. It is a flag without a placeholder or a type; other defaults are shown."""
+    """An option in a section of the help. Without a placeholder and a type it is a flag without a shown default."""
 
     def __init__(self, section: str, names: str, help: str, metavar: str | None = None, **settings: Any) -> None:
         flag = metavar is None and "type" not in settings

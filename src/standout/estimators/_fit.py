@@ -83,7 +83,7 @@ class BackgroundTransformer(FittedTransformer):
     _n_found: int = 1
     # Whether components are directions in the columns of the data, and not in the feature space of a kernel.
     _linear: ClassVar[bool] = True
-    # A missing ratio is explained by the parameters.
+    # End of the warning about a missing ratio: a parameter that can be the cause.
     _why_no_ratio: ClassVar[str] = ""
 
     def fit(

@@ -57,7 +57,7 @@ class LinearTransformer(IncrementalTransformer):
         if lost and self.smooth is None and width * sum(source.count_rows() for source in sources) <= LARGE**2:
             used = make_data(sources, folds, norms=norms, wide=True)
             fit = self._fit_data(used, folds, reason)
-            # The rows themselves are rounded.
+            # The values of the rows have rounding errors, too. Add them to the errors of the solution.
             unit = max(float(namespace(part).finfo(part.dtype).eps) for part in used.rows)  # type: ignore[union-attr]
             vectors, values = fit.solution.vectors, fit.solution.values
             spreads = namespace(vectors).sqrt(sum(used.variances()) @ vectors**2)  # type: ignore[union-attr]

@@ -195,7 +195,7 @@ class _Given:
     values: dict[str, list[Any]]
 
     def some(self, rows: Numbers, known: Container[str] = ("X", "y")) -> dict[str, Any]:
-        """Return the arguments of a method with these parameters, for some of the rows."""
+        """Return the arguments for some of the rows, for a method that accepts the names in `known`."""
         starts = np.cumsum([0, *self.counts])
         parts = np.split(np.sort(rows), np.searchsorted(np.sort(rows), starts[1:-1]))
         numbers = [part - start for part, start in zip(parts, starts, strict=False)]

@@ -177,9 +177,9 @@ def _in_notebook() -> bool:
 
 
 class Exploration:
-    """A running exploration: its address, and how it ends.
+    """A running exploration, with the address of its page.
 
-    It ends by `close`, or some seconds after its last page was closed.
+    It ends with `close`, or some seconds after its last page was closed.
 
     Attributes
     ----------

@@ -31,9 +31,10 @@ from standout.sources._base import Chosen
 Numbers = npt.NDArray[np.intp]
 NEITHER, TARGET, BACKGROUND = range(3)
 ROLES = ("neither", "target", "background")
-# More conditions than this in the background are one dataset.
+# If the background has more conditions than this, they form one dataset.
 MOST_BACKGROUNDS = 20
-# Number of cached answers, rows in the sample of a file, and the most columns for which a slider solves the folds.
+# Maximum number of cached answers, of rows in the sample of a file, and of columns for which a slider computes the
+# held-out ratio.
 MOST_KEPT, MOST_SAMPLED, MOST_JUDGED = 12, 20_000, 256
 # Maximum number of rows for a kernel method: a user would wait too long for more.
 MOST_KERNEL_ROWS = 20_000
@@ -243,7 +244,7 @@ class Engine:
         return found
 
     def parts(self, state: State) -> list[Part]:
-        """Return the target and the backgrounds; a value whose rows are all background is a separate one."""
+        """Return the target and the backgrounds: one for each condition, if all of their rows are background."""
         codes = state.codes
         target, others = (np.flatnonzero(codes == role) for role in (TARGET, BACKGROUND))
         names = self.table.words.get(state.by, np.full(len(codes), "rows", dtype=object))

@@ -311,17 +311,17 @@ def _sides(engine: Engine, state: State) -> list[tuple[str, list[str]]] | None:
 
 
 def python(engine: Engine, state: State) -> str:
-    """Return the question as Python code: conditions of files, or the dataset of each row by number."""
+    """Return Python code for the question. It selects rows by conditions, or by the dataset number of each row."""
     return _code("python.j2", engine, state) or "# Choose a target and a background first."
 
 
 def command(engine: Engine, state: State) -> str:
-    """Return the question as a command; with a session file if rows were chosen by hand."""
+    """Return a command for the question; with a session file if rows were chosen by hand."""
     return _code("command.j2", engine, state) if engine.table.origin.paths else ""
 
 
 def _code(template: str, engine: Engine, state: State) -> str:
-    """Return the question as code; nothing without target and background."""
+    """Return code for the question; an empty text without a target or a background."""
     parts, model = engine.parts(state), written(engine.estimator(state))
     if len(parts) < 2 or not len(parts[0].numbers):
         return ""

@@ -137,7 +137,7 @@ class NamedKernel(Kernel):
         """Return the kernel of every row of X with itself."""
         if self.metric in SHIFT_INVARIANT:
             return like(np.ones(X.shape[0]), X)
-        # Small blocks of rows with themselves contain the diagonal and little else.
+        # Kernels of small blocks contain the whole diagonal, and few other entries are computed.
         size = 1024 if is_foreign(X) else 64
         blocks = (row_slice(X, start, start + size) for start in range(0, X.shape[0], size))
         return concat([diagonal(self(block, block)) for block in blocks])

@@ -205,7 +205,7 @@ class Reader:
 
 
 def _arrow_words(column: Any) -> Words:
-    """Convert a column to words; equal ones share one string."""
+    """Convert a column to words; equal values share one string."""
     import pyarrow as pa
 
     encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()

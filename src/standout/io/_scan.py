@@ -137,7 +137,7 @@ class Scan(Source):
                 # Text is parsed by column. In row order, rows are taken several times as fast.
                 rows.append(part if is_sparse(part) else np.ascontiguousarray(part))
                 continue
-            # Into one array, because parts and their stack would need twice the memory.
+            # Fill one array: a list of parts and their stack would need twice the memory.
             whole = rows.pop() if rows else np.empty((self.n_rows, part.shape[1]), part.dtype)
             rows.append(whole.astype(np.result_type(whole, part), copy=False))
             rows[0][start : start + len(part)] = part

@@ -107,7 +107,7 @@ class CsvReader(Reader):
             unusable(self.path, problem, "Say which: `header`=True for names, `header`=False for data.")
 
     def _kind_of(self, cells: list[str]) -> str:
-        """Tell a column of text from numbers with a typing error, which are an error when they are read."""
+        """Return the kind of a column. If half of the cells are numbers, all others are errors when they are read."""
         n_numbers = sum(map(self._is_number, cells))
         commas = [cell for cell in cells if _DECIMAL_COMMA.fullmatch(cell) and not self._is_number(cell)]
         if commas and len(commas) + n_numbers == len(cells):

@@ -48,7 +48,7 @@ class NormSums:
 
     @classmethod
     def of(cls, rows: Rows, weights: Float | None = None) -> NormSums:
-        """Sum over the rows, without centring them. The caller multiplies them by the roots of their weights."""
+        """Sum over rows without centring them. They are already multiplied by the roots of their weights."""
         weighed = double(squared_lengths(rows))
         xp = namespace(weighed)
         roots = xp.ones_like(weighed) if weights is None else weights**0.5

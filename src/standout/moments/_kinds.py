@@ -195,7 +195,7 @@ class RowMoments(Moments):
             sparse.csr_array((values, rows.indices, rows.indptr), shape=rows.shape).T @ self._shares
             for values in (away**2, stored)
         )
-        # The mean of a constant column has rounding errors.
+        # A constant column has variance zero, but its mean has rounding errors.
         within = np.where(within > self.count * (self.precision * self.mean) ** 2, within, 0.0)
         zeros = 1.0 - share
         return within + np.where(zeros > self.precision * self.count, zeros, 0.0) * self.mean**2

@@ -43,7 +43,7 @@ PASSES = 5
 MOST_OUTLYING = 1.0 / 3.0
 # A row with more than this share of outlying cells gets a small weight instead.
 MOST_WILD = 0.5
-# Limits of rows and numbers in the sample; it has at least the first number of rows if there are few columns.
+# Limits of the sample: maximum of rows, maximum of numbers, and minimum of rows.
 MOST_ROWS, MOST_NUMBERS, FEW_ROWS = 5000, 2**25, 500
 # Distances are limited to this many times the typical spread, so that squares stay within range.
 FAR = 1e8
@@ -327,7 +327,7 @@ def learn_from(source: Source, *, cells: bool = False, seed: int = 0) -> RobustW
 
 
 def weighed(source: Source, learned: RobustWeights) -> tuple[Source, Float, npt.NDArray[np.intp]]:
-    """Return a source with robust weights, times other weights of its rows, and without outlying cells.
+    """Return a source without outlying cells, whose row weights are multiplied by robust weights.
 
     Also return the robust weights, which are zero for rows of weight zero, and the numbers of the outlying rows.
     """

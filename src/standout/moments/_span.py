@@ -323,7 +323,8 @@ def _by_factors(gram: Float, least: float, order: npt.NDArray[np.intp]) -> tuple
     if factor is None or float(xp.min(diagonal(factor))) ** 2 < least * largest(diagonal(gram)):
         return None
     half = inverse_cholesky(every[:-1, :-1]) if is_foreign(gram) else linalg.lapack.dtrtri(factor, lower=1)[0]
-    # Rows of the factor are coordinates, rows of its inverse are the weights of all rows in a direction.
+    # Row i of the factor has the coordinates of data row i. Row j of its inverse has the weights of the data rows in
+    # basis vector j.
     factor, half = xp.tril(factor), xp.tril(half)
     own, back = every[-1:, :-1] @ half.T, np.argsort(order)
     return take(concat([factor, own]), back), take(concat([half.T, 0.0 * own]), back)
@@ -376,11 +377,11 @@ def _by_rows(rows: list[Rows], origin: Float, most: int) -> tuple[Float, Float]:
 
 
 def _axes(parts: list[Float], floor: float) -> Float:
-    """Return the principal axes of rows, which are scaled by dataset; datasets without larger rows have none."""
+    """Return the principal axes of rows after each dataset is scaled to size 1. Datasets below `floor` are left out."""
     sizes = [float(namespace(part).max(squared_lengths(part))) ** 0.5 for part in parts]
     stack = concat([part / size if size > floor else 0.0 * part for part, size in zip(parts, sizes, strict=True)])
     wide, triangle = namespace(stack).linalg.qr(stack.T)
     turn, spreads, _ = namespace(stack).linalg.svd(triangle, full_matrices=False)
-    # Spreads are those of the scaled rows.
+    # The spreads belong to scaled rows, so the floor is scaled, too.
     least = max(max(stack.shape) * EPS * largest(spreads), floor / (max(*sizes, floor) or 1.0))
     return product(wide, turn[:, : int(namespace(stack).count_nonzero(spreads > least))])

@@ -107,7 +107,7 @@ class _Stack:
         scale = np.ones_like(safe)
         units: Any = like(scale, every[0].mean)
         if safe.max() > UNEVEN * safe.min():
-            # Powers of two change no digits.
+            # Scaling by powers of two is exact.
             scale = 2.0 ** -np.round(0.5 * np.log2(safe))
             units = like(scale, every[0].mean)
             owners = [units[place, :] for place in np.repeat(np.arange(n_folds), len(every) // n_folds).tolist()]
@@ -166,7 +166,7 @@ class _Stack:
                 )
                 if info == 0 and n_found == count:
                     found[fold, place], turn[fold, place] = values[count - 1 :: -1], vectors[:, ::-1]
-            # LAPACK has left the factor of B in its place.
+            # LAPACK has replaced B by its Cholesky factor.
             if exact:
                 weak = is_weak(diagonal(b), variances, self.precision)
                 found[fold, weak], turn[fold, weak] = np.nan, 0.0
@@ -209,7 +209,7 @@ class _Stack:
         def turned(part: Float) -> Float:
             if shift is not None:
                 return forward(square * part)
-            # One product of a fold for all values.
+            # Multiply the matrix of each fold once, for all values together.
             wide = xp.moveaxis(xp.reshape(part, (n_folds, n_values, size, -1)), 1, 2)
             images = xp.reshape(target @ xp.reshape(wide, (n_folds, size, -1)), wide.shape)
             return forward(xp.reshape(xp.moveaxis(images, 2, 1), part.shape))

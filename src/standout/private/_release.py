@@ -249,7 +249,7 @@ def required_rows(n_features: int, epsilon: float, delta: float, *, share: float
     check_budget(epsilon, delta, max_rows)
     check_number(share, "share", (1e-9, 1.0), "Give a part of the variance, such as 0.01.")
     scale, _ = noise_for(ROW_SENSITIVITY, float(epsilon), float(delta))
-    # In units of the squared radius, which is the second moment of rows that were shortened to it.
+    # Noise of one entry in units of the squared radius, which is the second moment of rows clipped to the radius.
     entry = max_rows * scale / _sums.BESIDE / _sums.LONGEST**2
     return _rounded_up(ENOUGH * 2.0 * entry * np.sqrt(n_features) / share)
 
@@ -364,7 +364,7 @@ def _gaussian(scale: float, delta: float | None = None) -> Any:
     Its privacy is measured as ρ, or as ε at a fixed δ.
     """
     require_extra("opendp", "private", "a private release")
-    # Not by opendp.prelude, which loads scikit-learn's estimators as well.
+    # Do not import opendp.prelude: it also loads scikit-learn's estimators.
     from opendp.combinators import make_fix_delta, make_zCDP_to_approxDP
     from opendp.domains import atom_domain, vector_domain
     from opendp.measurements import make_gaussian

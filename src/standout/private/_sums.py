@@ -30,7 +30,7 @@ from standout.moments import ScatterMoments
 
 Whole = npt.NDArray[np.int64]
 
-# A row has at most this length on the grid. A million rows times a square of it fits the 53 bits of float64.
+# Maximum length of a row on the grid. The sum of a million squares of it fits the 53 bits of float64.
 LONGEST = 2**15
 # The last entry of every row. A larger entry makes count and mean more precise, and all other sums less.
 LAST = LONGEST // 4
@@ -46,7 +46,7 @@ MOST_ROWS = 2**28
 FAR = 1e100
 # Limits of radius and units: products of four such numbers are still within the range of float64.
 LEAST, MOST = 1e-60, 1e60
-# Of a matrix of units. Beyond it, rows would be placed by rounding errors.
+# Maximum condition number of a matrix of units. Beyond it, rounding errors would decide the place of a row.
 MOST_CONDITION = 1e10
 FORMAT = "standout private sums 1"
 # Ridge that is added to a private background, as a multiple of its noise. In simulations 0.35 to 1 give the same
@@ -131,7 +131,7 @@ class Grid:
         with np.errstate(over="ignore", invalid="ignore"):
             moved = rows - self.centre
             moved = (moved / self.scale if self.scale.ndim == 1 else self._in_units(moved)) / self.radius
-        # Differences of infinities come from rows that are too far away to have a direction.
+        # Rows that are very far away overflow. A difference of infinities is NaN and has no direction: set it to 0.
         moved = np.clip(np.nan_to_num(moved, nan=0.0, posinf=FAR, neginf=-FAR), -FAR, FAR)
         squares = np.zeros(len(rows))
         for column in range(self.n_features):
@@ -287,7 +287,7 @@ class PrivateMoments(ScatterMoments):
         return 2.0 * entry * float(np.sqrt(self.n_features)) / self.count
 
     def noise_along(self, U: Float) -> Float:
-        """Return the expected largest variance of the noise alone along columns of U, in units of the rows."""
+        """Return `noise` along each column of U, in units of the rows."""
         return self.noise * np.sum((self.grid.units.T @ U) ** 2, axis=0)
 
     @cached_property
@@ -298,7 +298,7 @@ class PrivateMoments(ScatterMoments):
 
     @property
     def shrinkage(self) -> float:
-        """The shrinkage for the known noise: half of the noise, as a share of itself plus the mean variance."""
+        """The shrinkage for the known noise: ridge / (ridge + mean variance), where the ridge is half of the noise."""
         ridge = RIDGE * self.noise
         return ridge / (ridge + float(np.trace(self._scaled)) / self.n_features)
 

@@ -1,4 +1,4 @@
-"""A report of a fit: one dict of findings, and a page, sentences and a picture over it."""
+"""A report of a fit: a dict of findings, and a page, sentences and a picture that are made from it."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from standout.sources import Batch, InMemory, Mapped, Source
 
 # Maximum number of components drawn, and of labels with separate colours.
 MOST_COMPONENTS, MOST_LABELS = 4, 12
-# Maximum points of the target, minimum of a background.
+# The target has at most the first number of points. The backgrounds share as many, but each may have the second number.
 MOST_POINTS, LEAST_POINTS = 2000, 200
 NO_LABEL = "(no label)"
 # Views along the path: fewer if a fit takes longer, none if it takes seconds.

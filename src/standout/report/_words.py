@@ -82,7 +82,7 @@ def harmless(text: Any) -> str:
 
 
 def shortened(name: Any, most: int = 40) -> str:
-    """Shorten a long name in its middle, on one line; an empty name becomes "(empty)"."""
+    """Shorten a long name in its middle, on one line; an empty name becomes "(empty name)"."""
     flat = harmless(" ".join(str(name).split()))
     if not flat:
         return "(empty name)"
@@ -104,7 +104,7 @@ def encoded(content: bytes) -> str:
 
 
 def static(file: str) -> str:
-    """Read a template, styles or a script of the report, or, after "package/", of another package."""
+    """Read a template, styles or a script of the report. Files of other packages are named "package/file"."""
     package, _, name = file.rpartition("/")
     return (resources.files(f"standout.{package or 'report'}") / "static" / name).read_text(encoding="utf-8")
 

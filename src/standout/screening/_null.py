@@ -38,7 +38,8 @@ TINY = 1e-12
 POWER_SCORE = 0.8416
 # Each half of the controls needs rows for a covariance and for null draws.
 LEAST_CONTROLS = 20
-# With fewer control groups than the first number, rows are treated as independent. Below the second one, warn.
+# With fewer control groups than the first number, rows are treated as independent. With fewer than the second, a
+# warning is shown.
 LEAST_GROUPS, ENOUGH_GROUPS = 4, 8
 # A group needs this many control rows for its own control mean.
 LEAST_IN_GROUP = 5
@@ -168,7 +169,7 @@ class Null:
         mean, deviation, skewness = self.at(size)[:N_TESTED].T
         z = (scaled - mean) / deviation
         logarithms = -np.log(np.maximum(pearson3.sf(z, skewness), SMALLEST_P))
-        # A statistic that needs more rows is set to 1, the mean of all statistics.
+        # A statistic that needs more rows is NaN. Replace it by 1, the mean of -log(p) without an effect.
         return z, np.nan_to_num(logarithms, nan=1.0)
 
     def test(self, size: int, scaled: Array) -> tuple[Array, float]:
@@ -229,7 +230,7 @@ def combined(p_values: Array) -> float:
 
 
 class Space:
-    """Control rows in some coordinates, with which targets are compared.
+    """Control rows in some coordinates. Targets are compared with these rows.
 
     Parameters
     ----------

@@ -213,7 +213,7 @@ def screen(
 
 
 def leading_effects(labels: Any, effects: dict[Any, Array], columns: Sequence[Any], n_columns: int) -> pd.DataFrame:
-    """Return the effects of some labels in the columns that lead them, for a heat map."""
+    """Return the effects of some labels in the columns of their largest effects, for a heat map."""
     import pandas as pd
 
     shown = np.array([effects[label] for label in labels])

@@ -98,7 +98,7 @@ def rule(log_ratios: Float) -> tuple[int, int]:
     usable = np.where(np.isfinite(log_ratios), log_ratios, -np.inf)
     best = int(np.argmax(usable))
     good = (usable[best + 1 :] >= KEPT * usable[best]) & (usable[best] > 0.0)
-    # Half of the number of good values before the first other one.
+    # Move by half of the number of good values that directly follow the best one.
     return best, best + int(np.argmin(np.append(good, False))) // 2
 
 

@@ -87,7 +87,7 @@ class TallData:
         return self.sums(Problem()).moments
 
     def sums(self, problem: Problem, fold: int | None = None) -> Sums:
-        """Return the sums over all rows, or over all rows but those of a fold."""
+        """Return the sums over all rows, or over all rows outside of a fold."""
         if fold in self._known:
             return self._known[fold]
         moments: list[Moments] = []
@@ -161,7 +161,7 @@ class WideData:
         return self._spanned(None)
 
     def sums(self, problem: Problem, fold: int | None = None) -> Sums:
-        """Return the sums over all rows, or over all rows but those of a fold."""
+        """Return the sums over all rows, or over all rows outside of a fold."""
         spanned = self._for(problem, fold)
         moments = spanned.tall.sums(problem, fold).moments
 
@@ -250,7 +250,7 @@ Data = TallData | WideData
 def together(data: Data, problem: Problem) -> Iterator[tuple[range, list[Sums]]]:
     """Yield folds that are solved together, because their matrices are small, with the sums of all other rows."""
     mean, size = data.sums(problem).moments[0].mean, 1
-    # The number of coordinates of scaled wide rows depends on the fold.
+    # Folds of scaled wide rows have different numbers of coordinates, so each fold is solved alone.
     if isinstance(data, TallData) or problem.scale is None:
         size = max((DEVICE_TOGETHER_SIZE if is_foreign(mean) else TOGETHER_SIZE) // mean.shape[0], 1)
     for first in range(0, data.n_folds, size):

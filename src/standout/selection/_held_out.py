@@ -1,4 +1,4 @@
-"""The held-out ratio: components are found without a fold and judged on its rows."""
+"""The held-out ratio: components of all folds but one are applied to the rows of that fold."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def judge(problem: Problem, data: Data, folds: Folds | Places, inner: Float, *, 
             # Without variance of the background in a fold, the unit of all rows is used.
             own, flat = to_host(target.variance(inner)), "the background"
             factors = factors * np.sqrt(np.where(endless & (theirs > 0.0), own / theirs, 1.0))
-        # A difference is zero beside the largest one of the fold.
+        # A difference is treated as zero if it is tiny compared with the largest one of the fold.
         elif np.any(np.abs(values) < LEAST_BACKGROUND * np.maximum(theirs, difference * tops[-1])):
             flat = flat or "the target"
         inside, found = (_arranged(parts, orders, factors) for parts in (inside, found))

@@ -312,13 +312,13 @@ def _component(
     """Return the p-value of the leading component, and the values of the data and of the draws."""
     plan, every = statistic.deck.plan, statistic.deck.placed is None
     n_draws = int(min(n_draws, plan.n_ways - 1)) if every else n_draws
-    # Limit of draws that reach the observed value in a significant test with all draws.
+    # If more draws than this reach the observed value, a test with all draws is not significant.
     allowed = int(np.floor(level * (n_draws + 1) + 1e-9)) - 1
     values = [statistic.values(np.arange(len(plan.homes)))]
     reached = 0
     deals = plan.deals(np.random.default_rng(seed), n_draws, every=every)
     work, size = Parallel(n_jobs=n_jobs or 1, prefer="threads"), 2 * effective_n_jobs(n_jobs or 1)
-    # A few at a time: the first ones may be enough, and joblib warns of results that are not used.
+    # Compute a few draws at a time: the first ones may be enough, and joblib warns of unused results.
     batches = iter(lambda: list(islice(deals, size)), [])
     found = chain.from_iterable(work(delayed(statistic.values)(at) for at in batch) for batch in batches)
     for drawn in shown(found):

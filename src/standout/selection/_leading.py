@@ -28,7 +28,7 @@ REPRESENTATIVES = {
 # With fewer background rows per column than this, two values have nearly the power of four. Two are also used with
 # `n_columns`, which needs several solutions for each value.
 MANY_ROWS, FEW_SHRINKAGES = 2, np.array([0.03, 0.5])
-# Columns of the statistic if the data chose their number.
+# If the data chose the number of columns, the statistic also uses this share of the columns.
 FEW_COLUMNS = 0.1
 # Larger logarithms of ratios are treated as infinite.
 LARGEST_LOG = 100.0

@@ -29,8 +29,8 @@ from standout.selection._data import WideData
 from standout.selection._units import Numbers, Plan, plan_rows, plan_subjects, sums_of
 from standout.sources import Source
 
-# Up to this number of rows, rows are dealt one by one. More rows become blocks, unless they have more columns than
-# this.
+# Rows are dealt one by one if there are at most this many rows, or more than this many columns. Otherwise blocks are
+# dealt.
 MOST_ROWS, MOST_COLUMNS = 4000, 1024
 # Limits of the number of blocks, and maximum of numbers in their sums (512 MiB).
 LEAST_UNITS, MOST_UNITS, MOST_NUMBERS = 32, 128, 2**26

@@ -196,7 +196,7 @@ def _sizes(subjects: Sequence[Numbers]) -> Numbers:
 
 
 def _joined(subjects: Sequence[Numbers], sizes: Numbers, most: int, rng: np.random.Generator) -> list[Numbers]:
-    """Join subjects of the same datasets at random to units of equal numbers; the code -1 is for those left over."""
+    """Join subjects of the same datasets at random to units of equally many subjects; left-over ones have code -1."""
     kinds = np.unique(sizes > 0, axis=1, return_inverse=True)[1].ravel()
     kinds[sizes.sum(axis=0) == 0] = -1
     members = [np.flatnonzero(kinds == kind) for kind in np.unique(kinds[kinds >= 0])]

@@ -155,7 +155,7 @@ class Source:
         return InMemory(rows, self.name, self.keys)._beside(self)
 
     def _beside(self, other: Source, chosen: Any = None) -> Self:
-        """Copy the arrays beside the rows of another source, or some entries of these."""
+        """Copy the arrays with one entry per row from another source, or only the chosen entries."""
         self.subject_names = other.subject_names
         for what in BESIDE:
             fact = getattr(other, what)
@@ -178,7 +178,7 @@ class Source:
         return other
 
     def take(self, numbers: npt.ArrayLike) -> Rows:
-        """Return some rows by number, in the order of the numbers. They are looked up where the batches are."""
+        """Return some rows by number, in the order of the numbers. With Dask, workers send only these rows."""
         numbers = np.asarray(numbers, dtype=np.intp)
         if self.rows is not None:
             return take(self.rows, numbers)
@@ -270,7 +270,7 @@ class Mapped(Source):
         size = max(3 * BLOCK_BYTES // (8 * max(self.width or 1, 1)), 1)
 
         def of_changed(batch: Batch) -> Any:
-            # In pieces, because changed rows may be much wider.
+            # Change a few rows at a time, because changed rows may be much wider.
             total = None
             for start in range(0, max(batch.n_rows, 1), size):
                 changed = change(Batch(row_slice(batch.rows, start, start + size), batch.start + start))

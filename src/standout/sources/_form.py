@@ -306,7 +306,7 @@ def column_numbers(column: Any) -> Array:
     if values.dtype.kind in "OU" and any(isinstance(value, str) for value in values[:1000].tolist()):
         raise ValueError("found text")
     if values.dtype.kind == "f" and "int" in str(kind).lower():
-        # Missing values have made whole numbers double.
+        # Missing values turned whole numbers into floats: check the original numbers, which floats could round.
         drop = next(name for name in ("dropna", "drop_nulls", "drop_null") if hasattr(column, name))
         floats(np.asarray(getattr(column, drop)()))
     return floats(values)

@@ -312,7 +312,7 @@ class DaskBlocks(Source):
 
     @property
     def _check(self) -> Callable[[Any, int], Rows]:
-        # Without the data, which would be sent to every worker.
+        # The returned function must not hold the data, because Dask would send them to every worker.
         name, keys, width = self.name, self.keys, self.width or 0
         return lambda block, number: checked_part(block, f"block {number + 1} of {name}", keys, width, "the whole")
 

@@ -313,7 +313,7 @@ def _code_covariates(datasets: list[Source]) -> None:
             if bad.any():
                 problem = f"has no value of {key!r} for row {int(np.argmax(bad))} of {data.name}"
                 raise InvalidValueError(problem, parameter="adjust", advice="Fill it in, or leave such rows out.")
-        # Relative to one point for all datasets, because means are compared (``center="background"``).
+        # Subtract the mean of all datasets, not the mean of each: ``center="background"`` compares their means.
         coded.append(numbers - numbers.mean(axis=0))
     for data, part in zip(datasets, np.split(np.column_stack(coded), ends), strict=True):
         if 2 * part.shape[1] > len(part):
