@@ -167,6 +167,8 @@ def test_wide_rows_are_scaled_anew_in_every_draw(rng):
 
 
 def test_blocks_have_equal_sizes_and_the_other_rows_stay_at_home(rng):
+    # A block has no second row if the smallest dataset could not have enough blocks.
+    assert plan_rows([3900, 20], 3000, rng).kind == "rows"
     plan = plan_rows([1000, 333], 64, rng)
     sizes = [np.bincount(keys, minlength=plan.n_parts) for keys in plan.keys]
     in_blocks = sum(sizes)[: len(plan.homes)]
@@ -255,6 +257,9 @@ def test_too_few_subjects_are_an_error_with_the_number_that_would_do(rng):
     assert comb(6, 3) * 0.05 >= 1.0
     with pytest.raises(InvalidValueError, match="one subject"):
         permutation_test(fitted(X, Y), X, background=Y, **given | {"groups": np.zeros(20)})
+    X, groups = subjects_of(rng, 3, 10, 3)
+    with pytest.raises(InvalidValueError, match="3 subjects can be dealt .* in 8 ways only"):
+        permutation_test(fitted(X, X), X, background=X[::-1], groups=groups, background_groups=groups[::-1])
 
 
 def test_robust_weights_need_the_rows_of_the_fit(rng):

@@ -34,6 +34,14 @@ def centred_kernel(*parts):
     return K, blocks
 
 
+def test_rounding_of_kernel_values_is_told_only_if_it_reaches_the_scores(data):
+    model = KernelDiscriminativePCA(1, kernel="polynomial", degree=2)
+    away = np.array([3.0, 1.0, 1.0])
+    model.fit(data[0] + 3e3 * away, background=data[1] + 3e3)
+    with pytest.warns(FindingWarning, match="rounding of the kernel's values"):
+        model.fit(data[0] + 1e5 * away, background=data[1] + 1e5)
+
+
 @pytest.mark.parametrize("weights", [None, [0.3, 0.7]])
 def test_the_paper_equation_in_dual_coordinates(data, weights):
     """Eqs. 19 and 23: ``K Kx a = λ (K Σ ωₖ Kₖ + ε I) a``, with the weights that the paper leaves out."""
