@@ -201,7 +201,7 @@ def test_words_of_a_frame_are_columns_to_choose_by(library):
 
 def test_files_that_are_not_in_memory_answer_as_arrays_do(files):
     kept = scan("all.csv", exclude=["name", "mouse", "condition"], batch_rows=50)
-    whole = Table.stacked([kept], [], words=kept.words(["condition"]))
+    whole = Table.stacked([kept], words=kept.words(["condition"]))
     assert whole.source.rows is None
     state = asked(whole)
     table = Table.of(rows(), CONDITIONS)

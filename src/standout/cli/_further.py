@@ -175,9 +175,7 @@ def explore_files(options: dict[str, Any]) -> None:
     with display.working():
         if options["demo"]:
             images = make_digits_over_photographs()
-            sources = demo_datasets(images).sources
-            names = [one.name for one in sources]
-            table = explorer.Table.stacked(sources, names, words={}, image_shape=images.image_shape)
+            table = explorer.Table.stacked(demo_datasets(images).sources, words={}, image_shape=images.image_shape)
         else:
             table = _opened(options, display)
         facts = make_estimator(options).get_params()
@@ -222,8 +220,7 @@ def _opened(options: dict[str, Any], display: Display) -> Any:
     preparing = {name: options[name] for name in ("log1p", "missing") if name in options["given"]}
     origin = Origin(tuple(paths), given, preparing, tuple(_typed(options)))
     known = {"notes": made.notes, "image_shape": options["image_shape"], "label_name": made.label_name}
-    names = [source.name for source in made.sources]
-    return Table.stacked(made.sources, names, words=words, origin=origin, **known)
+    return Table.stacked(made.sources, words=words, origin=origin, **known)
 
 
 def _typed(options: dict[str, Any]) -> list[str]:

@@ -110,8 +110,7 @@ def explore(
     require_extra("jinja2", "explore", "the page")
     table = Table.of(X, y, background=background, labels=labels, ids=ids, image_shape=image_shape)
     wanted = [] if target is None else np.atleast_1d(np.asarray(target, dtype=str)).tolist()
-    column = y if isinstance(y, str) or y is None else "y"
-    state = begun(table, method, wanted, by=column, parameters=parameters)
+    state = begun(table, method, wanted, by=y if isinstance(y, str) or y is None else "y", parameters=parameters)
     notebook = _in_notebook()
     made = serve(table, state, parameters, session=session, port=port, framed=notebook)
     if browser if browser is not None else not notebook:

@@ -17,12 +17,13 @@ import numpy.typing as npt
 
 from standout import __version__
 from standout._arrays import Float, dense
-from standout._messages import InvalidValueError, choices, collected_warnings
-from standout._options import METHODS, OPTIONS, check_parameters, options_for
+from standout._messages import InvalidValueError, collected_warnings
+from standout._options import ALL, OPTIONS, check_parameters, options_for
 from standout._xp import take, to_host
 from standout.estimators import ESTIMATORS, DiscriminativePCA
 from standout.estimators._scores import CHOSEN
 from standout.explorer._table import Table
+from standout.io._files import check_choice
 from standout.selection._data import Data, make_data
 from standout.selection._means import mean_differences
 from standout.sources import InMemory, Source, open_datasets
@@ -111,9 +112,7 @@ def changed(state: State, step: Mapping[str, Any], table: Table) -> State:
 
 def checked(state: State, table: Table) -> State:
     """Check every part of a state, and return it."""
-    if str(state.method) not in METHODS:
-        advice = f"Choose among {choices(tuple(METHODS))}."
-        raise InvalidValueError("is unknown", parameter="method", value=state.method, advice=advice)
+    check_choice(state.method, "method", ALL)
     for name in [state.by] * bool(table.words) + [state.subjects] * (state.subjects is not None):
         if str(name) not in table.words:
             raise InvalidValueError("is not a text column", parameter="column", value=name)
@@ -240,8 +239,7 @@ class Engine:
 
     def rows(self, places: Numbers) -> Float:
         """Return rows of the table or its sample, by positions in `sampled`."""
-        found: Float = np.asarray(dense(take(self._rows, places)), dtype=np.float64)
-        return found
+        return np.asarray(dense(take(self._rows, places)), dtype=np.float64)
 
     def parts(self, state: State) -> list[Part]:
         """Return the target and the backgrounds: one for each condition, if all of their rows are background."""

@@ -19,7 +19,7 @@ from standout.estimators._scores import CHOSEN
 from standout.explorer import _engine
 from standout.explorer._engine import BACKGROUND, NEITHER, ROLES, TARGET, Answer, Engine, State
 from standout.explorer._table import DATASET
-from standout.report import findings, open_fit, page
+from standout.report import findings, open_fit, page, sentences
 from standout.report._drawn import read_labels, rounded
 from standout.report._findings import path_of, value, written
 from standout.report._words import encoded, environment
@@ -255,9 +255,8 @@ class Page:
             path["value"] = answer.state.value
         if path is not None and set(path["log_ratios"]) <= {None}:
             path = None
-        headline = found["headline"] if len(answer.parts) > 1 else answer.reason
-        texts = [f"{one['text']} {one['advice']}".strip() for one in found["cautions"]]
-        return {"headline": headline, "cautions": texts, "path": path, "images": found["images"]}
+        headline, *cautions = sentences(found)
+        return {"headline": answer.reason or headline, "cautions": cautions, "path": path, "images": found["images"]}
 
     def _found(self, answer: Answer, test: Any) -> dict[str, Any]:
         """Return the findings of the report."""
@@ -276,8 +275,7 @@ class Page:
         target, *others = answer.sources
         test = permutation_test(answer.model, target, background=others, n_draws=N_DRAWS)
         found = self._found(answer, test)
-        p_values = [one["p_value"] for one in found["components"]]
-        self.reports[answer.state] = (page(found), p_values)
+        self.reports[answer.state] = (page(found), [one["p_value"] for one in found["components"]])
         return {"headline": found["headline"], **self._tested(answer.state)}
 
     def report(self, number: int) -> str | None:
@@ -301,8 +299,7 @@ def _sides(engine: Engine, state: State) -> list[tuple[str, list[str]]] | None:
     words = table.words[state.by].astype(str)
     values = [np.unique(words[part.numbers]).tolist() for part in parts]
     every = [name for own in values for name in own]
-    rows = sum(len(part.numbers) for part in parts)
-    if len(set(every)) < len(every) or np.isin(words, every).sum() > rows:
+    if len(set(every)) < len(every) or np.isin(words, every).sum() > sum(len(part.numbers) for part in parts):
         return None
     if state.by != DATASET:
         return [(paths[0], own) for own in values] if len(paths) == 1 else None

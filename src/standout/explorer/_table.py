@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -86,12 +87,15 @@ class Table:
     ) -> Table:
         """Open a file, a frame or an array; columns of a frame that are not numbers are words beside the rows."""
         if isinstance(X, str | Path):
-            return cls._of_file(X, y, **known)
+            reading: dict[str, Any] = {"exclude": [y]} if isinstance(y, str) else {}
+            file = scan(str(X), **reading)
+            words = file.words([*reading.get("exclude", ()), *chain(*file.left_out.values())])
+            return cls.stacked([file.loaded()], words=words, origin=Origin((str(X),), reading), **known)
         aside = [name for name in (y, labels) if isinstance(name, str)]
         parts = [_split(part, aside) for part in (X, *as_backgrounds(background, X))]
         opened = open_datasets(parts[0][0], [part for part, _ in parts[1:]] or None)
-        sources = [source.loaded() for source in opened]
         names = ["target", *(["background"] if len(parts) == 2 else [f"background {k}" for k in range(1, len(parts))])]
+        sources = [source.loaded().named(name) for source, name in zip(opened, names, strict=True)]
         common = [name for name in parts[0][1] if all(name in said for _, said in parts)]
         words = {name: np.concatenate([said[name] for _, said in parts]) for name in common}
         n_rows = int(sources[0].n_rows or 0)
@@ -106,30 +110,20 @@ class Table:
                 words = {name: np.concatenate([as_words(per_row(given, n_rows, "X", name)), rest]), **words}
         if ids is not None:
             sources[0].ids = as_words(per_row(ids, n_rows, "X", "ids"))
-        return cls.stacked(sources, names, words=words, **known)
+        return cls.stacked(sources, words=words, **known)
 
     @classmethod
-    def _of_file(cls, path: str | Path, y: Any, **known: Any) -> Table:
-        reading: dict[str, Any] = {"exclude": [y]} if isinstance(y, str) else {}
-        opened = scan(str(path), **reading)
-        names = [*([y] if isinstance(y, str) else []), *(name for some in opened.left_out.values() for name in some)]
-        words = opened.words(list(dict.fromkeys(names)))
-        return cls.stacked([opened.loaded()], [], words=words, origin=Origin((str(path),), reading), **known)
-
-    @classmethod
-    def stacked(
-        cls, sources: Sequence[Source], names: Sequence[str], *, words: Mapping[str, Words], **known: Any
-    ) -> Table:
+    def stacked(cls, sources: Sequence[Source], *, words: Mapping[str, Words], **known: Any) -> Table:
         """Stack datasets; several are told apart by a column with their names."""
         whole = sources[0] if len(sources) == 1 else Stacked(sources)
         if all(source.rows is not None for source in sources):
             whole = whole.loaded()
-        every, label = dict(words), known.pop("label_name", None)
+        every, label = dict(words), known.pop("label_name", None) or "label"
         if len(sources) > 1:
-            repeated = np.repeat(np.array(names, dtype=object), [source.count_rows() for source in sources])
-            every = {DATASET: repeated, **every}
+            names = np.array([source.name for source in sources], dtype=object)
+            every = {DATASET: np.repeat(names, [source.count_rows() for source in sources]), **every}
         if whole.labels is not None:
-            every.setdefault(label or "label", whole.labels)
+            every.setdefault(label, whole.labels)
         columns = whole.columns or [f"x{number}" for number in range(whole.width or 0)]
         # A text column of unique values has the names of the rows.
         most = min(MOST_VALUES, whole.count_rows() - 1)
