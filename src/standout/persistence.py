@@ -13,13 +13,11 @@ import pathlib
 import sys
 from copy import copy
 from importlib import import_module
+from importlib.metadata import version
 from io import BytesIO
 from typing import Any, BinaryIO
 from zipfile import ZIP_STORED, ZipFile
 
-import sklearn
-
-import standout
 from standout._messages import InvalidTypeError, InvalidValueError, listed, require_extra, shown, warn_user
 from standout._writing import write_whole
 from standout.estimators import ESTIMATORS, BackgroundPipeline
@@ -69,10 +67,7 @@ _WAYS = {
 _UNNEEDED = tuple(f"sklearn.externals.array_api_compat.{library}" for library in ("cupy", "dask", "torch"))
 _SCHEMA, _VERSIONS_FILE = "schema.json", "standout.json"
 # The major and minor versions that the content of a file depends on.
-_VERSIONS = {
-    name: ".".join(module.__version__.split(".")[:2])
-    for name, module in (("standout", standout), ("scikit-learn", sklearn))
-}
+_VERSIONS = {name: ".".join(version(name).split(".")[:2]) for name in ("standout", "scikit-learn")}
 # Arrays of a file may have this many bytes, or this many times the bytes of the file: sparse arrays are compressed.
 _MOST_UNPACKED, _MOST_PACKING = 2**30, 100
 # Limit of visits of objects when a file is read. An object that refers to another one by its id visits it again.

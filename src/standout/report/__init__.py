@@ -13,7 +13,7 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from standout._messages import InvalidValueError
-from standout._writing import whole_file
+from standout._writing import write_whole
 from standout.report._drawn import open_fit
 from standout.report._findings import findings
 from standout.report._words import figure, page, sentences
@@ -49,8 +49,7 @@ class Report:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page to a file."""
-        with whole_file(Path(path)) as draft:
-            draft.write_text(self.html(), encoding="utf-8", newline="")
+        write_whole(Path(path), self.html().encode())
 
     def _repr_html_(self) -> str:
         style = f"width:100%;height:{HEIGHT}px;border:0"

@@ -194,8 +194,7 @@ def columns(samples: Sequence[Sample], names: Sequence[str], scaled: bool) -> It
             few[whole] = [1 < len(np.unique(column)) <= FEW_VALUES for column in rows[:, whole].T]
         codes = [("ids", counting), ("codes", few)]
     alone = np.logical_and.reduce(constant[1:]) & ~constant[0] & (len(samples) > 1)
-    everywhere = np.logical_and.reduce(constant)
-    for kind, chosen in (("constant", everywhere), ("constant in the background", alone), *codes):
+    for kind, chosen in (("constant", np.logical_and.reduce(constant)), ("constant in the background", alone), *codes):
         places = np.flatnonzero(chosen).tolist()
         if places:
             named = [names[place] for place in places[:MOST_NAMED]]

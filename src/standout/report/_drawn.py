@@ -20,6 +20,7 @@ from standout._xp import like, take, to_host
 from standout.estimators import DiscriminativePCA
 from standout.report._words import encoded
 from standout.sources import Batch, InMemory, Mapped, Source
+from standout.sources._form import word
 
 # Maximum number of components drawn, and of labels with separate colours.
 MOST_COMPONENTS, MOST_LABELS = 4, 12
@@ -90,21 +91,16 @@ def read_labels(given: Any) -> Labels:
     labels = np.asarray(given)
     if labels.dtype.kind in "fiu" and len(np.unique(labels[np.isfinite(labels)])) > MOST_LABELS:
         return Labels([], [], labels.astype(np.float64), False)
-    words = [_word(label) for label in labels.tolist()]
+    # Only NaN differs from itself; it has no label, as other missing values.
+    words = [f"{x:.6g}" if isinstance(x, float) and x == x else word(x) or NO_LABEL for x in labels.tolist()]
     counts = Counter(sorted(words))
     names = sorted(name for name, _ in counts.most_common(MOST_LABELS - (len(counts) > MOST_LABELS)))
     sizes, n_others = [counts[name] for name in names], len(counts) - len(names)
     place = {name: number for number, name in enumerate(names)}
-    marks = np.array([place.get(word, len(names)) for word in words])
+    marks = np.array([place.get(one, len(names)) for one in words])
     if n_others:
         names, sizes = [*names, f"{n_others:,} other labels"], [*sizes, len(words) - sum(sizes)]
     return Labels(names, sizes, marks, not n_others and len(names) > 1)
-
-
-def _word(label: Any) -> str:
-    if isinstance(label, float):
-        return f"{label:.6g}" if np.isfinite(label) else NO_LABEL
-    return NO_LABEL if label is None else str(label) or NO_LABEL
 
 
 # --- views along the path --------------------------------------------------------------------------------------------

@@ -231,9 +231,8 @@ def _means(fit: Fit) -> dict[str, Any] | None:
         for j in order[:MOST_COLUMNS].tolist()
     ]
     counts = {"n_columns": len(found.effect), "n_different": len(order), "columns": columns}
-    subjects = fit.datasets[0].subjects is not None
-    method = f"Welch's t-test for independent {'subjects' if subjects else 'rows'}"
-    return {"size": SIZE, "level": LEVEL, "method": method, **counts}
+    unit = "rows" if fit.datasets[0].subjects is None else "subjects"
+    return {"size": SIZE, "level": LEVEL, "method": f"Welch's t-test for independent {unit}", **counts}
 
 
 def _labels(fit: Fit, marks: Labels, name: str) -> dict[str, Any]:

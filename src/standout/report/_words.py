@@ -42,10 +42,8 @@ def brief(value: float | None) -> str:
     return shown.rstrip("0").rstrip(".") if "." in shown and "e" not in shown else shown
 
 
-def decimals(value: float | None, count: int = 2) -> str:
+def decimals(value: float, count: int = 2) -> str:
     """Write a correlation or an effect size: two decimals."""
-    if value is None:
-        return "unknown"
     shown = f"{value:.{count}f}"
     return shown.lstrip("-") if not shown.strip("-0.") else shown.replace("-", MINUS)
 
@@ -55,19 +53,15 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def percent(share: float | None) -> str:
+def percent(share: float) -> str:
     """Write a share: 12 %, 0.4 %."""
-    if share is None:
-        return "unknown"
     value = 100.0 * share
     shown = f"{value:.1f}" if 0.05 <= value < 9.95 or 90.05 < value < 99.95 else f"{value:.0f}"
     return f"{shown.removesuffix('.0')} %"
 
 
-def p_value(chance: float | None, sign: str = "") -> str:
+def p_value(chance: float, sign: str = "") -> str:
     """Write a p-value: 0.031, < 0.001; in a sentence with a sign: = 0.031."""
-    if chance is None:
-        return "unknown"
     return "< 0.001" if chance < 0.001 else f"{sign}{chance:.2g}"
 
 
@@ -214,8 +208,7 @@ def figure(found: Mapping[str, Any]) -> bytes:
     drawing = Figure(figsize=(0.5 + 5.25 * n_panels, 5.2), layout="constrained", dpi=150)
     axes = drawing.subplots(1, n_panels, squeeze=False)[0]
     if images:
-        pattern = np.reshape(images["patterns"][0], images["shape"])
-        axes[-1].imshow(pattern, cmap="RdBu_r", vmin=-1.0, vmax=1.0)
+        axes[-1].imshow(np.reshape(images["patterns"][0], images["shape"]), cmap="RdBu_r", vmin=-1.0, vmax=1.0)
         axes[-1].set_title("Correlation of each pixel with component 1")
         axes[-1].set_axis_off()
     if labels is not None:

@@ -32,9 +32,8 @@ def plot_screen(table: Any, ax: Any = None, *, effects: Any = None, most: int = 
     """
     require_extra("matplotlib", "plots", "A picture")
     import matplotlib.pyplot as plt
-    from matplotlib.ticker import LogLocator, NullFormatter
 
-    from standout.plots import _axes
+    from standout.plots import _axes, _plain_numbers
 
     effects, shown = getattr(table, "effects", effects), getattr(table, "table", table).head(most)
     if ax is None and effects is not None:
@@ -57,8 +56,6 @@ def plot_screen(table: Any, ax: Any = None, *, effects: Any = None, most: int = 
     ax.axvline(1, color="0.7", linewidth=1, zorder=0)
     ax.set_yticks(range(len(shown)), [str(name) for name in shown.index])
     ax.set(xscale="log", xlabel="ratio to the controls", ylim=(len(shown) - 0.5, -0.5))
-    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    ax.xaxis.set_major_formatter("{x:g}")
-    ax.xaxis.set_minor_formatter(NullFormatter())
+    _plain_numbers(ax.xaxis)
     ax.legend(loc="lower right")
     return ax

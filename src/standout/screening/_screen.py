@@ -168,8 +168,7 @@ def screen(
     limits = {"shrinkage": (shrinkage, 0, 1), "level": (level, 0, 1), "effect": (effect, 0, np.inf)}
     for parameter, (value, least, most) in {**limits, "n_draws": (n_draws, LEAST_DRAWS - 1, np.inf)}.items():
         if not least < value <= most:
-            problem = f"is not in ({least}, {most}]"
-            raise InvalidValueError(problem, parameter=parameter, value=value)
+            raise InvalidValueError(f"is not in ({least}, {most}]", parameter=parameter, value=value)
     if (control is None) == (background is None):
         problem = "Controls are given twice" if control is not None else "There are no controls"
         raise InvalidValueError(problem, advice="Give `control`, a label, or `background`, rows.")
@@ -192,8 +191,7 @@ def screen(
     spreads = controls.rows.std(axis=0)
     if spreads.max() > UNEQUAL_SPREADS * spreads[spreads > 0.0].min(initial=np.inf):
         problem = "columns differ much in size, and only those with large values are searched"
-        advice = "Scale the columns first, if their units differ."
-        warn_user(f"{problem}: {columns[spreads.argmax()]}", advice=advice)
+        warn_user(f"{problem}: {columns[spreads.argmax()]}", advice="Scale the columns first, if their units differ.")
     found = []
     # Products are small, so that threads of BLAS would mostly wait for each other.
     with one_blas_thread():
