@@ -45,8 +45,7 @@ def laplacian(smooth: Any, n_features: int) -> sparse.csr_array:
         graph = grid_to_graph(*graph) if len(graph) == 2 and math.prod(graph) == n_features else graph
     graph = graph if sparse.issparse(graph) else np.asarray(graph)
     if graph.shape != (n_features, n_features) or graph.dtype.kind not in "biuf":
-        problem = f"is not a graph of the {n_features} columns"
-        raise InvalidValueError(problem, parameter="smooth", advice=_ADVICE)
+        raise InvalidValueError(f"is not a graph of the {n_features} columns", parameter="smooth", advice=_ADVICE)
     graph = sparse.csr_array(graph, dtype=np.float64)
     uneven = abs(graph - graph.T)
     if not np.all(np.isfinite(graph.data)) or np.any(graph.data < 0.0) or uneven.max() > 1e-12 * abs(graph).max():

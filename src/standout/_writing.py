@@ -209,8 +209,7 @@ def write_csv(
     first, final = next(tables), Path(path).expanduser()
     suffixes = {suffix.lower() for suffix in final.suffixes[-2:]}
     options = csv.WriteOptions(delimiter="\t" if suffixes & {".tsv", ".tab"} else ",", batch_size=2**14)
-    text = partial(csv.CSVWriter, write_options=options)
-    make = parquet.ParquetWriter if suffixes & {".parquet", ".pq"} else text
+    make = parquet.ParquetWriter if suffixes & {".parquet", ".pq"} else partial(csv.CSVWriter, write_options=options)
     # Opened by Python: it accepts names that are not text, and its errors are short.
     with (
         whole_file(final, replace=replace) as place,

@@ -255,5 +255,4 @@ def _handwriting(digit: int, count: int, rng: np.random.Generator) -> Floats:
         raise InvalidValueError(problem, advice="Ask for fewer images.")
     chosen = images[rng.permutation(len(images))[:count]]
     factor = _SIDE / chosen.shape[1]
-    enlarged: Floats = ndimage.zoom(chosen, (1.0, factor, factor), order=1, mode="nearest", grid_mode=True)
-    return enlarged.reshape(count, -1)
+    return ndimage.zoom(chosen, (1.0, factor, factor), order=1, mode="nearest", grid_mode=True).reshape(count, -1)

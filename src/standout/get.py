@@ -100,8 +100,7 @@ def ratios_df(adata: Any, groupby: str, key: str = "dpca") -> Any:
     """
     from pandas import DataFrame
 
-    n_components = len(fit_of(adata, key)[0]["ratio"])
-    scores, is_target, is_background = scores_of(adata, key, range(n_components))
+    scores, is_target, is_background = scores_of(adata, key, range(len(fit_of(adata, key)[0]["ratio"])))
     types = words(adata, groupby, "groupby")
     names = sorted(set(types) - {""})
     own, other = (DataFrame(scores[some]).groupby(types[some]) for some in (is_target, is_background))

@@ -151,8 +151,7 @@ class Contrast(TransformerMixin, BaseEstimator):
         if isinstance(self.n_components, str | None) or self.n_components > self.n_features_in_:
             advice = f"Use a number of components from 1 to the {self.n_features_in_} channels."
             raise InvalidValueError("cannot be used", parameter="n_components", value=self.n_components, advice=advice)
-        n_backgrounds = len(pieces) - 1
-        weights = np.array(check_weights("background_weights", self.background_weights, n_backgrounds, "backgrounds"))
+        weights = np.array(check_weights("background_weights", self.background_weights, len(pieces) - 1, "backgrounds"))
         n_folds = 1 if self.cv is None else max(min(self.cv, *(len(part) // 2 for part in pieces)), 1)
         scale = _type_scale(pieces[1:], weights, types)
         scaled = [[piece / scale[:, None] for piece in part] for part in pieces]
@@ -228,8 +227,7 @@ class Contrast(TransformerMixin, BaseEstimator):
         given, last = np.asarray(exclude if include is None else include, dtype=object), len(self.filters_) - 1
         numbers, is_one = np.atleast_1d(given).tolist(), (exclude is None) != (include is None)
         if not is_one or not all(isinstance(number, int | np.integer) and 0 <= number <= last for number in numbers):
-            problem = f"give components from 0 to {last}, either as `exclude` or as `include`"
-            raise InvalidValueError(problem)
+            raise InvalidValueError(f"give components from 0 to {last}, either as `exclude` or as `include`")
         part = self.patterns_[numbers].T @ self.filters_[numbers]
         matrix = part if exclude is None else np.eye(self.n_features_in_) - part
         if not hasattr(inst, "info"):

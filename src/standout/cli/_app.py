@@ -188,8 +188,7 @@ def explore(options: dict[str, Any]) -> None:
     The page is for this machine only, and for those who know its address. It ends with Ctrl-C, or when its last page is
     closed.
     """
-    both = options["demo"] == (options["data"] is not None)
-    refuse((both, "give either a file to explore, or --demo."))
+    refuse((options["demo"] == (options["data"] is not None), "give either a file to explore, or --demo."))
     check_options(options, [options["method"]], complete=False)
 
 

@@ -238,8 +238,7 @@ def compare_methods(options: dict[str, Any]) -> None:
         for found in views:
             # PCA is a row of the table, too.
             found["cautions"] = [one for one in found["cautions"] if one["kind"] != "PCA is better"]
-        pictures = [figure(found) for found in views]
-        made = render("compare.html.j2", views=list(zip(views, rows, pictures, strict=True)))
+        made = render("compare.html.j2", views=list(zip(views, rows, map(figure, views), strict=True)))
         write_whole(final, made.encode(), replace=options["overwrite"])
     display.table(["method", "ratio", "grouped wrongly", "columns that follow it"], rows)
     display.say()

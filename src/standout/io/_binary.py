@@ -227,8 +227,7 @@ def mat_arrays(path: Path) -> dict[str, Any]:
     # Version 4 has no header and no types; version 7.3 is HDF5.
     if order is not None and bytes(data[:10]) != b"MATLAB 7.3":
         _check_parts(data[128:], order, _most_unpacked(path), (14, 15))
-    arrays: dict[str, Any] = read_mat(str(path))
-    return arrays
+    return read_mat(str(path))
 
 
 def _mat(reader: MatrixReader) -> Opened:
@@ -350,8 +349,7 @@ def _backed(node: Any) -> Any:
     from anndata.io import read_elem, sparse_dataset
 
     ends = np.asarray(node["indptr"][:])
-    n_stored = node["data"].shape[0]
-    if ends[0] != 0 or ends[-1] != n_stored or (np.diff(ends.astype(np.int64)) < 0).any():
+    if ends[0] != 0 or ends[-1] != node["data"].shape[0] or (np.diff(ends.astype(np.int64)) < 0).any():
         raise ValueError("the places of the rows (indptr) are not in order")
     if str(node.attrs.get("encoding-type")) == "csc_matrix":
         return _by_rows(read_elem(node))

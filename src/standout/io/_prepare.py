@@ -136,8 +136,7 @@ class Preparation(TransformerMixin, BaseEstimator):
             present, total = reduce(add, (data.map_reduce(partial(_totals, self._changed)) for data in datasets))
             if not present.all():
                 problem = f"there is no value at all in {listed('column', self.get_feature_names_out()[present == 0])}"
-                advice = "Leave such columns out with `exclude`, or use missing='zero'."
-                raise InvalidValueError(problem, advice=advice)
+                raise InvalidValueError(problem, advice="Leave such columns out with `exclude`, or use missing='zero'.")
             self.fill_ = total / present
             if self.missing == "median":
                 # The median needs all rows in memory.

@@ -168,8 +168,7 @@ class Scan(Source):
             at = {name: place for place, name in enumerate(known)}
             places, first = [at[name] for name in columns], 0
             n_rows = self._batch_rows or max(BATCH_BYTES // (8 * max(len(places), 1)), 16)
-            wanted = list(dict.fromkeys([*names, *self._where]))
-            for rows, words in reader.parts(places, wanted, n_rows):
+            for rows, words in reader.parts(places, list(dict.fromkeys([*names, *self._where])), n_rows):
                 kept = np.ones(rows.shape[0], dtype=bool)
                 for name, values in self._where.items():
                     kept &= np.isin(words[name], list(values))
@@ -299,8 +298,7 @@ def scan(
         single = isinstance(values, str | bytes) or np.ndim(values) == 0
         conditions[key] = tuple(map(word, [values] if single else values))
         if not conditions[key]:
-            problem = f"names no value of column {key!r}"
-            raise InvalidValueError(problem, parameter="where", advice="Give at least one.")
+            raise InvalidValueError(f"names no value of column {key!r}", parameter="where", advice="Give at least one.")
     wanted = [columns] if isinstance(columns, str) else columns
     unwanted = [exclude] if isinstance(exclude, str) else exclude
     for parameter, name in (("id_column", id_column), ("label", label), *(("where", name) for name in conditions)):

@@ -69,8 +69,7 @@ class CsvReader(Reader):
         if "\0" in line:
             unusable(self.path, "there are zero bytes in its first line: it looks like UTF-16", "Save it as UTF-8.")
         # The most frequent delimiter of the first line outside of quotes.
-        outside = re.sub('"[^"]*"', "", line)
-        self._delimiter = self.delimiter or max(DELIMITERS[self.kind], key=outside.count)
+        self._delimiter = self.delimiter or max(DELIMITERS[self.kind], key=re.sub('"[^"]*"', "", line).count)
         if self._delimiter == self.decimal:
             problem = f"{self._delimiter!r} would be both the delimiter and the decimal sign"
             unusable(self.path, problem, "Name the other: delimiter=';' or decimal='.'.")
@@ -114,8 +113,7 @@ class CsvReader(Reader):
             return f"decimal commas, such as {short(commas[0])!r}"
         if cells and 2 * n_numbers >= len(cells):
             return "numbers"
-        figures = cells and all(map(_FIGURE.fullmatch, cells))
-        return f"text, such as {short(cells[0])!r}" if figures else "text"
+        return f"text, such as {short(cells[0])!r}" if cells and all(map(_FIGURE.fullmatch, cells)) else "text"
 
     def batches(self, features: Sequence[int], words: Sequence[str], n_rows: int) -> Iterator[Any]:
         """Parse record batches of Arrow, whose columns are named by their positions in the file."""

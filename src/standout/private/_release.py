@@ -289,8 +289,7 @@ def total_epsilon(spent: Sequence[Spent], delta: float) -> float:
 
 def check_budget(epsilon: Any, delta: Any, max_rows: Any) -> None:
     """Refuse an invalid budget."""
-    smaller = "Give a number such as 1: smaller protects more, and needs more rows."
-    check_number(epsilon, "epsilon", EPSILONS, smaller)
+    check_number(epsilon, "epsilon", EPSILONS, "Give a number such as 1: smaller protects more, and needs more rows.")
     check_number(delta, "delta", DELTAS, SMALL_DELTA)
     check_number(max_rows, "max_rows", (1, MOST_ROWS_OF_ONE), "Give a few rows per person.", whole=True)
 
@@ -353,8 +352,7 @@ def noise_for(sensitivity: int, epsilon: float, delta: float) -> tuple[float, fl
 
     # The limits of ε and δ, which have been checked, lead to noise between these bounds.
     bounds: Any = (0.05 * sensitivity, 1e6 * sensitivity)
-    found = binary_search_param(lambda scale: _gaussian(scale, delta), sensitivity, (epsilon, delta), bounds)
-    scale = float(found)
+    scale = float(binary_search_param(lambda scale: _gaussian(scale, delta), sensitivity, (epsilon, delta), bounds))
     return scale, float(_gaussian(scale).map(sensitivity))
 
 
