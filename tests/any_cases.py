@@ -1,4 +1,4 @@
-"""Cases of any numbers: forms, units, options and what is beside the rows, drawn by a seed."""
+"""Random cases drawn by a seed: forms of data, units, options, and arrays such as weights or groups."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _memmap(rows: np.ndarray) -> np.ndarray:
         return mapped
 
 
-# What numbers are stored as.
+# The types in which numbers are stored.
 KINDS: dict[str, Any] = {
     "single": _single,
     "whole": lambda rows: np.round(np.clip(np.nan_to_num(rows), -1e15, 1e15)).astype(np.int64),
@@ -85,18 +85,18 @@ KINDS: dict[str, Any] = {
 }
 FORMS: dict[str, Any] = {
     **data_forms.FORMS,
-    # Without pytest, which skips tests.
+    # The form of data_forms would skip the test without PyTorch.
     "tensor": lambda rows: import_module("torch").tensor(rows),
     "every other row": lambda rows: np.repeat(rows, 2, axis=0)[::2],
     "memmap": _memmap,
-    # Rows in two parts, from the sums of each.
+    # The fit gets the rows in two parts.
     "partial_fit": np.array,
 }
 
 
 @cache
 def is_there(form: str) -> bool:
-    """Tell whether the packages that make a form are installed."""
+    """Return whether the packages that make a form are installed."""
     rows = np.eye(4)
     try:
         if form in FORMS:
@@ -122,7 +122,7 @@ STYLES += ("constant", "nan", "inf")
 
 @dataclass
 class Case:
-    """Datasets without units, the units, and what a fit is given."""
+    """Datasets before they are multiplied by the units, the units, and the arguments of a fit."""
 
     kind: Any
     parts: list[np.ndarray]
@@ -145,11 +145,11 @@ def drawn(seed: int) -> Case:
     def pick(*values: Any) -> Any:
         return values[rng.integers(len(values))]
 
-    # Of some cases SciPy knows the answer.
+    # For some cases, SciPy computes the answer, too.
     is_known = rng.random() < 0.4
     kind = pick(DiscriminativePCA, DiscriminativePCA, ContrastivePCA, KernelDiscriminativePCA, KernelContrastivePCA)
     kind = pick(DiscriminativePCA, ContrastivePCA) if is_known else kind
-    # The widest have more columns than rows.
+    # The largest widths exceed the number of rows.
     width, style = pick(1, 2, 3, 6, 6, 6, 12, 30, 90), pick(*STYLES)
     counts = [
         pick(3, 10, 15, 20, 20, 40, 40, 60) if rng.random() < 0.995 else pick(0, 1, 2)
@@ -193,7 +193,7 @@ def given(parts: list[np.ndarray], form: str, folder: Path) -> list[Any]:
     """Return datasets in a form, or paths of files."""
     made = []
     with warnings.catch_warnings():
-        # Of the libraries that make the forms.
+        # Ignore warnings of the libraries that make the forms.
         warnings.simplefilter("ignore")
         for part in parts:
             place = Path(tempfile.mkdtemp(dir=folder), form)

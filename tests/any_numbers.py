@@ -1,4 +1,4 @@
-"""A search over forms, units, options and routes: every case is answered rightly, or refused or warned of in words.
+"""A search over forms, units, options and routes: every case has the right answer, a clear error or a warning.
 
 As a program it checks cases of any seeds, and prints those that fail: ``python tests/any_numbers.py FIRST COUNT``.
 """
@@ -34,12 +34,12 @@ OURS = (InvalidValueError, InvalidTypeError)
 SOLVE_FOLDS = _held_out.solve_folds
 # Forms whose number of rows is not known before they are read.
 STREAMS = {"batches", "batches of frames", "reader", "Dask array", "Dask frame", "partial_fit", *data_forms.FILES}
-# What a fit says if an answer is not exact, or not there.
+# Words in the warnings of a fit whose answer is inexact or missing.
 DOUBTS = ("rounding", "there is no ratio", "infinite", "did not converge", "not reliable")
 
 
 def answered(case: Case, parts: list[np.ndarray], form: str, folder: Path) -> tuple[Any, list[str]]:
-    """Return the fitted model, or the error that refuses it, and what was warned of."""
+    """Return the fitted model, or the error that refuses the case, and the warnings."""
     datasets, model, solve_folds, solved = given(parts, form, folder), case.kind(**case.options), SOLVE_FOLDS, []
 
     def recorded(*args: Any, **options: Any) -> Any:
@@ -68,31 +68,31 @@ def answered(case: Case, parts: list[np.ndarray], form: str, folder: Path) -> tu
 
 
 def agree(found: Any, expected: Any, tolerance: float) -> bool:
-    """Tell whether numbers are equal; those below 1e-12 of the largest are zero up to rounding."""
+    """Return whether numbers are equal. Numbers below 1e-12 of the largest are zero up to rounding."""
     found, expected = np.sort(_host(found)), np.sort(_host(expected))
     zero = 1e-12 * float(np.nanmax(np.abs(expected), initial=0.0))
     return found.shape == expected.shape and np.allclose(found, expected, rtol=tolerance, atol=zero, equal_nan=True)
 
 
 def same_choices(one: Any, other: Any) -> bool:
-    """Tell whether two models have chosen the same: near a tie, rounding decides."""
+    """Return whether two models have chosen the same parameters. Near a tie, rounding decides."""
     for name in ("shrinkage_", "alpha_", "epsilon_", "background_weights_", "columns_", "n_components_"):
         mine, theirs = (_host(getattr(model, name, 0.0)) for model in (one, other))
         if mine.shape != theirs.shape or not np.allclose(mine, theirs, rtol=1e-3, atol=0.0):
             return False
-    # Folds choose columns of their own.
+    # Each fold chooses columns separately.
     if getattr(one, "columns_", None) is not None and one.held_out_ is not None:
         return np.array_equal(*(np.any(_host(model.held_out_.vectors) != 0.0, axis=2) for model in (one, other)))
     return True
 
 
 def has_fewer_folds(case: Case) -> bool:
-    """Tell whether there are fewer folds in memory than in a file, whose number of rows is not known before."""
+    """Return whether a fit in memory has fewer folds than a fit of a file, whose number of rows is unknown at first."""
     return min(map(len, case.parts)) < 2 * (case.options.get("cv", 5) or 1)
 
 
 def has_ties(one: Any, other: Any, units: Any = 1.0) -> bool:
-    """Tell whether a fold has equal values for different components: then the order of equal values is arbitrary."""
+    """Return whether a fold has equal values for different components. Their order is then arbitrary."""
     if one.held_out_ is None or other.held_out_ is None:
         return False
     mine, theirs = (_host(model.held_out_.vectors) for model in (one, other))
@@ -108,7 +108,7 @@ def has_ties(one: Any, other: Any, units: Any = 1.0) -> bool:
 
 
 def is_tied(values: Any) -> bool:
-    """Tell whether two eigenvalues are equal but for rounding."""
+    """Return whether two eigenvalues are equal up to rounding."""
     ordered = np.sort(_host(values))
     return bool(np.any(np.diff(ordered) <= 1e-6 * np.abs(ordered[1:])))
 
@@ -118,7 +118,7 @@ def _host(values: Any) -> np.ndarray:
 
 
 def reference(case: Case, parts: list[np.ndarray]) -> Any:
-    """Return the ratios or differences by SciPy from prepared matrices, if no choice is made and rounding is small."""
+    """Return the ratios or differences by SciPy; None if the fit makes a choice or if rounding is large."""
     options = {"shrinkage": 0.0, "alpha": 1.0} | {key: one for key, one in case.options.items() if one is not None}
     unknown = {"robust", "smooth", "n_columns", "gamma"} & {*options}
     ratio, others = case.kind is DiscriminativePCA, parts[1:]
@@ -131,7 +131,7 @@ def reference(case: Case, parts: list[np.ndarray]) -> Any:
     if isinstance(mixture, str) or len(mixture) != len(others) or not others or "groups" in case.beside:
         return None
     weights = np.divide(mixture, np.sum(mixture))
-    # Units that cancel, up to the mean variance that shrinkage mixes in.
+    # The units of columns cancel with a scale, and in a ratio without shrinkage.
     free = bool(options.get("scale")) or (ratio and choice == 0.0)
     spreads = np.array([part.std(axis=0) for part in parts])
     largest = np.array([np.abs(part).max(axis=0) for part in parts])
@@ -152,7 +152,7 @@ def reference(case: Case, parts: list[np.ndarray]) -> Any:
     if options.get("center") == "background":
         own = own + np.outer(mean - middle, mean - middle)
     if not ratio:
-        # Directions in which nothing varies are no components.
+        # Directions in which nothing varies are not components.
         sizes, basis = linalg.eigh(own + back)
         if np.any((sizes > 1e-14 * sizes[-1]) & (sizes < 1e-8 * sizes[-1])):
             return None
@@ -169,19 +169,19 @@ def reference(case: Case, parts: list[np.ndarray]) -> Any:
     own, back = (one / roots / roots[:, None] for one in (own, back))
     lowest = linalg.eigh(back, eigvals_only=True)[0]
     found = linalg.eigh(own, back, eigvals_only=True)[::-1] if lowest > 1e-7 else np.zeros(1)
-    # Covariates can leave few rows nothing but rounding.
+    # Few rows can be only rounding after covariates are removed.
     return found if found[0] > 1e-12 else None
 
 
 def _moments(case: Case, rows: np.ndarray, dataset: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return mean and covariance of a dataset, weighted, without what covariates explain."""
+    """Return the weighted mean and covariance of a dataset, after covariates are removed."""
     weights = np.ones(len(rows))
     if "sample_weight" in case.beside:
         weights = [case.beside["sample_weight"], *case.beside.get("background_sample_weight", [])][dataset]
     weights = weights / weights.sum()
     middle = rows.mean(axis=0)
     mean = weights @ (rows - middle)
-    # Constant columns have no spread of rounding.
+    # Set constant columns to exactly zero, which rounding would prevent.
     rows, mean, free = np.where(np.ptp(rows, axis=0) > 0.0, rows - middle - mean, 0.0), middle + mean, 1.0
     if "adjust" in case.beside:
         covariates = [case.beside["adjust"], *case.beside.get("background_adjust", [])]
@@ -195,7 +195,7 @@ def _moments(case: Case, rows: np.ndarray, dataset: int) -> tuple[np.ndarray, np
 
 
 def check(seed: int, folder: Path) -> str:
-    """Check a case; return what became of it."""
+    """Check a case, and return its outcome as a word."""
     case = drawn(seed)
     parts = case.datasets()
     if case.stored in KINDS:
@@ -209,14 +209,14 @@ def check(seed: int, folder: Path) -> str:
             assert str(one).endswith(".")
             assert "\n" not in str(one)
     if isinstance(model, OURS):
-        # At the limit of rounding an array may be refused: then the answer of another form is in doubt.
+        # At the limit of rounding an array may be refused, and another form may have an answer with a warning.
         refused = isinstance(other, OURS) or any(doubt in text for text in said_of_other for doubt in DOUBTS)
         refused = refused or any(
             word in str(model) for word in ("out of range", "out of the range", "positive semidefinite")
         )
-        # So is the answer for few rows, which may differ by rounding alone.
+        # Answers for few rows may also differ, by rounding alone.
         refused = refused or has_fewer_folds(case)
-        # Among clusters of equal views rounding chooses the weights, and so whether a ridge leaves few directions.
+        # Rounding chooses weights among clusters of equal views. They decide whether a ridge leaves few directions.
         clusters = case.options.get("background_weights") == "spectral"
         refused = refused or (clusters and "the number of directions in which the data vary" in str(model))
         assert refused, f"{form} is answered, but an array is refused: {model}"
@@ -229,11 +229,11 @@ def check(seed: int, folder: Path) -> str:
     kernel = case.kind in (KernelDiscriminativePCA, KernelContrastivePCA)
     # Coordinates of two kernel fits cannot be compared: among equal values in a fold, directions are arbitrary.
     doubts = doubts or (kernel and any(map(is_tied, getattr(model, "values_of_folds", ()))))
-    # Components of folds of so few rows can be orthogonal to the fit's: which of them match is arbitrary.
+    # With so few rows, components of a fold can be orthogonal to components of the fit. Their matching is arbitrary.
     doubts = doubts or (kernel and min(map(len, parts)) < 5)
     # The ridge of kernels is below single precision.
     doubts = doubts or (kernel and case.stored == "single")
-    # Beside a background that hardly varies, and for small values beside large ones, single precision has few digits.
+    # Single precision has few digits if the background hardly varies, and for small values beside large values.
     values = np.abs(np.concatenate([model.eigenvalues_, *getattr(model, "values_of_folds", ())]))
     weak = np.min(values) < 1e-3 * np.max(values) or np.max(np.abs(model.ratio_)) > 1e5
     doubts = doubts or (case.stored == "single" and weak)
@@ -241,7 +241,7 @@ def check(seed: int, folder: Path) -> str:
     same = same_choices(model, other) and (kernel or not has_ties(model, other))
     if not doubts and same and not (form in STREAMS and has_fewer_folds(case)):
         assert agree(other.ratio_, model.ratio_, digits), f"{form}: {other.ratio_}, array: {model.ratio_}"
-    # Units of the columns do not matter to a ratio, nor the unit of all columns to any estimator without a ridge.
+    # A ratio does not depend on units of columns. No estimator without a ridge depends on one unit of all columns.
     free = case.options.get("scale") or (case.kind is DiscriminativePCA and not case.options.get("shrinkage", 1.0))
     # Robust distances shrink the scatter, and so depend on the units of columns.
     free = free and case.options.get("robust") is None and (case.options.get("scale") or "smooth" not in case.options)
@@ -258,7 +258,7 @@ def check(seed: int, folder: Path) -> str:
 
 
 def check_model(case: Case, model: Any, said: list[str], parts: list[np.ndarray]) -> None:
-    """Check what can be known of an answer without another route."""
+    """Check an answer without a second route to compare it with."""
     backgrounds = parts[1:] or None
     assert np.all(np.isfinite(model.components_))
     assert np.all(np.isfinite(model.transform(parts[0])))
@@ -309,7 +309,7 @@ def _spread(case: Case, model: Any, scores: np.ndarray, dataset: int) -> np.ndar
 
 
 def main(first: int, count: int) -> int:
-    """Check cases, print what became of them, and return the number of failures."""
+    """Check cases, print their outcomes, and return the number of failures."""
     found: Counter[str] = Counter()
     for seed in range(first, first + count):
         with tempfile.TemporaryDirectory() as folder:

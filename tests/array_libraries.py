@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-# Numbers that may come to the host: those of a few components, and never rows or matrices of columns.
+# Maximum size of an array that may be copied to the host: a few components, but not rows or covariance matrices.
 HANDFUL = 128
 
 
@@ -23,7 +23,7 @@ class Torch:
         return array.numpy()
 
     def forbid_copies(self, monkeypatch, most=HANDFUL):
-        """Let every way from a tensor to the host fail for more than a handful of numbers."""
+        """Make every copy of more than `most` numbers from a tensor to the host fail."""
         for way in ("cpu", "numpy", "tolist", "__array__"):
             monkeypatch.setattr(self.torch.Tensor, way, _only_a_few(getattr(self.torch.Tensor, way), most))
 

@@ -7,13 +7,13 @@ import shutil
 import pytest
 
 CHROMIUM = next((path for path in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if path), None)
-# Milliseconds that anything in a browser may take.
+# Time limit in milliseconds for each action in the browser.
 PATIENCE = 60_000
 
 
 @contextlib.contextmanager
 def chromium():
-    """Start Chromium; tests that need it are skipped where it is absent."""
+    """Start Chromium; tests that need it are skipped if it is absent."""
     playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
     if CHROMIUM is None:
         pytest.skip("Chromium is not installed; install it, for example with apt-get install chromium")
@@ -27,7 +27,7 @@ def chromium():
 
 
 class Visit:
-    """A page in the browser, with everything that it complained of and asked for."""
+    """A page in the browser, with its console messages (complaints), errors and requests."""
 
     def __init__(self, browser, url, *, width=1400, height=900, phone=False, **options):
         if phone:

@@ -12,7 +12,7 @@ import numpy as np
 from standout.cli import main
 
 STANDOUT = Path(sys.executable).with_name("standout")
-# Seconds after which a command is taken to hang. A busy machine may take a hundred times as long as an idle one.
+# Time limit of a command in seconds. A busy machine may take a hundred times as long as an idle one.
 PATIENCE = 600
 COLUMNS = ["size", "age", "iron", "zinc"]
 PAIR = ["target.csv", "-b", "background.csv"]
@@ -24,7 +24,7 @@ RESULT = {"columns.csv", "figure.png", "model.skops", "report.html", "scores.csv
 
 
 def two_datasets(n=60, seed=0):
-    """Return a target with two groups along "zinc", a background without, and the group of each target row."""
+    """Return a target with two groups along "zinc", a background without groups, and the group of each target row."""
     rng = np.random.default_rng(seed)
     spread = [10, 1, 2, 1]
     groups = np.repeat([0, 1], n // 2)
@@ -59,17 +59,17 @@ def write_conditions(path, gap=None):
 
 
 def content(folder):
-    """Return all that is in a folder, hidden files too: their bytes by their names."""
+    """Return the content of a folder by name, with hidden files: the bytes of each file, None for a folder."""
     return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")}
 
 
 @contextmanager
 def no_file_larger_than(size):
-    """Have every file end as on a full disk."""
+    """Limit the size of files, so that writing fails as on a full disk."""
     import resource
 
     before, was_off = resource.getrlimit(resource.RLIMIT_FSIZE), sys.dont_write_bytecode
-    # Python does not notice that the code of a module, loaded meanwhile, was written in part: others could not read it.
+    # Python would not notice that it wrote the bytecode of a module only in part, and later imports would fail.
     sys.dont_write_bytecode = True
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
@@ -83,7 +83,7 @@ def no_file_larger_than(size):
 
 
 def run(*arguments, cwd, timeout=PATIENCE, **options):
-    """Run the installed command in a process of its own."""
+    """Run the installed command in a separate process."""
     return subprocess.run(
         [STANDOUT, *map(str, arguments)],
         cwd=cwd,
@@ -96,7 +96,7 @@ def run(*arguments, cwd, timeout=PATIENCE, **options):
 
 
 def works(*arguments, cwd, **options):
-    """Run the command in a process of its own; it succeeds, and prints nothing on standard error."""
+    """Run the command in a separate process. It must succeed, and print nothing on standard error."""
     done = run(*arguments, cwd=cwd, **options)
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
@@ -104,12 +104,12 @@ def works(*arguments, cwd, **options):
 
 
 def works_here(*arguments):
-    """Run the command in this process, where a process of its own would show nothing more."""
+    """Run the command in this process, for tests that do not need a separate process."""
     assert main([str(argument) for argument in arguments]) == 0
 
 
 def check_failure(code, err, expected, before, folder):
-    """Exit code 2, one plain line that says what is wrong, and nothing changed."""
+    """Check that a failure has exit code 2, prints one line with the problem, and changes nothing."""
     assert code == 2, err
     assert err.startswith("standout: "), err
     assert err.count("\n") == 1, err

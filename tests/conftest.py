@@ -1,4 +1,4 @@
-"""Shared fixtures: surroundings, the real data, random numbers, and files for the command line."""
+"""Shared fixtures: the environment, the real data, random numbers, and files for the command line."""
 
 import os
 import signal
@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
-# The same examples every time, and no limits of time, which a busy machine exceeds.
-# Others are drawn with: pytest --hypothesis-profile explore
+# Hypothesis draws the same examples every time. It has no time limit, because a busy machine would exceed it.
+# Draw other examples with: pytest --hypothesis-profile explore
 PATIENCE = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("standout", derandomize=True, database=None, **PATIENCE)
 settings.register_profile("explore", **PATIENCE)
 settings.load_profile("standout")
 
-# Settings of the terminal or notebook that starts the tests are not for the programs that the tests start.
+# Remove settings of the terminal or notebook: they would change the programs that the tests start.
 for name in (
     *("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"),
     *("MPLBACKEND", "PYTHONWARNINGS", "PYTHONOPTIMIZE"),
@@ -30,7 +30,7 @@ def rng():
 
 @pytest.fixture
 def heeded_signals():
-    """Let signals have their usual effect, also where the process that started the tests ignores them (nohup)."""
+    """Restore the usual effect of signals, because the process that started the tests may ignore them (nohup)."""
     usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL, signal.SIGHUP: signal.SIG_DFL}
     ignored = [number for number in usual if signal.getsignal(number) is signal.SIG_IGN]
     for number in ignored:
@@ -42,7 +42,7 @@ def heeded_signals():
 
 @pytest.fixture(scope="session")
 def data_dir():
-    """The folder of the real datasets; tests that need it are skipped where it is absent."""
+    """The folder of the real datasets; tests that need it are skipped if it is absent."""
     folder = Path(os.environ.get("STANDOUT_DATA", Path(__file__).parents[2] / "shared" / "data"))
     if not folder.is_dir():
         pytest.skip(f"the real datasets are not here: no folder {folder.name!r}; name it in STANDOUT_DATA")
@@ -74,7 +74,7 @@ def fitted(tmp_path_factory):
 
 @pytest.fixture
 def folder(here):
-    """A folder to be in, with a target and a background."""
+    """The current folder, with files of a target and a background."""
     from cli_runs import write_pair
 
     write_pair(here)
@@ -83,5 +83,5 @@ def folder(here):
 
 @pytest.fixture(scope="session")
 def result(fitted):
-    """The folder of a fit that went well."""
+    """The folder of a successful fit."""
     return fitted[0] / "out"

@@ -14,7 +14,7 @@ COLUMNS = ["weight", "length", "age", "dose"]
 
 
 def numbers(kind: str, n_rows: int = 37, seed: int = 0) -> np.ndarray:
-    """Make a table: of decimals, whole numbers, truth values or numbers of half precision."""
+    """Return a table of decimals, whole numbers, truth values or numbers of half precision."""
     rng = np.random.default_rng(seed)
     values = rng.normal(size=(n_rows, 4)) * [1.0, 1e-6, 1e6, 30.0]
     values[rng.random(values.shape) < 0.3] = 0.0
@@ -112,7 +112,7 @@ NAMED |= {"batches of frames", "Dask frame"}
 
 
 def write(values: np.ndarray, path: Path) -> Path:
-    """Write a table to a file whose kind its name tells; files with names get those of `COLUMNS`."""
+    """Write a table to a file. The extension determines the kind. Names of columns are `COLUMNS`."""
     name = path.name
     if name.endswith((".csv", ".csv.gz")):
         _frame(values).to_csv(path, index=False)
@@ -162,7 +162,7 @@ def _write_anndata(values: np.ndarray, path: Path) -> None:
     obs = pandas.DataFrame(index=[f"cell{row}" for row in range(len(values))])
     data = anndata.AnnData(matrix, obs=obs, var=pandas.DataFrame(index=_names(values)))
     with warnings.catch_warnings():
-        # anndata announces other defaults for Zarr.
+        # anndata warns that its defaults for Zarr will change.
         warnings.simplefilter("ignore", UserWarning)
         data.write_zarr(path) if path.suffix == ".zarr" else data.write_h5ad(path)
 

@@ -1,6 +1,6 @@
 """Commands that are killed at random moments, some of them inside the renames that put a result in place.
 
-After each kill the next run must succeed, and nothing but results may lie there.
+After each kill the next run must succeed, and the folder may contain only results.
 
 ``python tests/kills.py --kills 50`` kills many and prints what was left each time; the tests kill a few.
 """
@@ -19,7 +19,7 @@ from pathlib import Path
 
 from cli_runs import PAIR, PATIENCE, RESULT, write_pair
 
-# Runs the command line, and kills the process before or after its n-th change of a name or removal in the folder.
+# A script: it runs the command line, and kills the process before or after its n-th rename or removal in the folder.
 KILLED = """
 import os, signal, sys
 from pathlib import Path
@@ -73,7 +73,7 @@ def run(folder: Path, command: list[str]) -> None:
 
 
 def kill_at(folder: Path, command: list[str], seconds: float) -> bool:
-    """Kill a command after some time; False if it had ended before."""
+    """Kill a command after some time; return False if it had already ended."""
     with subprocess.Popen([sys.executable, "-m", "standout", *command], cwd=folder, stderr=subprocess.PIPE) as process:
         try:
             process.wait(timeout=seconds)
@@ -84,14 +84,14 @@ def kill_at(folder: Path, command: list[str], seconds: float) -> bool:
 
 
 def kill_in_renames(folder: Path, command: list[str], number: int, when: str) -> bool:
-    """Kill a command before or after its n-th change of a name; False if there are fewer."""
+    """Kill a command before or after its n-th rename or removal; return False if there are fewer."""
     script = [sys.executable, "-c", KILLED, str(number), when, *command]
     done = subprocess.run(script, cwd=folder, capture_output=True, timeout=PATIENCE, check=False)
     return done.returncode == -signal.SIGKILL
 
 
 def check(folder: Path, command: list[str]) -> list[str]:
-    """Run the command again, look at all that lies there, and return what was left before."""
+    """Run the command again, check the folder, and return the hidden names that the killed process left."""
     left = sorted(path.name for path in folder.iterdir() if path.name.startswith("."))
     run(folder, command)
     known = {"target.csv", "background.csv", "model", "out", "new.csv"}

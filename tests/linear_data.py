@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import linalg
 
-# Eigenvalues of small well-conditioned matrices are known to a few units of rounding.
+# Eigenvalues of small well-conditioned matrices are accurate to a few units of rounding.
 EXACT = {"rtol": 1e-10, "atol": 1e-12}
 NEARLY_PCA = "ignore:the chosen shrinkage"
 

@@ -1,4 +1,4 @@
-"""Moments of any kind beside a dense reference."""
+"""Moments of any kind, compared with a dense reference."""
 
 import numpy as np
 from hypothesis import strategies as st
@@ -16,7 +16,7 @@ def of_kind(X, kind, **options):
 
 
 def reference(X, weights=None):
-    """Mean and covariance, from centred float64 rows."""
+    """Return mean and covariance, from centred float64 rows."""
     X = np.asarray(X, dtype=np.float64)
     mean = np.average(X, axis=0, weights=weights)
     return mean, np.cov(X.T, aweights=weights, bias=True).reshape(X.shape[1], X.shape[1])
@@ -39,7 +39,7 @@ tables = hnp.arrays(
 
 
 def assert_same(first, second, size):
-    """The same moments up to rounding at the size of the data."""
+    """Check that moments are equal up to rounding at the size of the data."""
     assert first.count == second.count
     np.testing.assert_allclose(first.mean, second.mean, atol=1e-13 * size)
     np.testing.assert_allclose(first.covariance(), second.covariance(), atol=1e-12 * size**2)
@@ -48,7 +48,7 @@ def assert_same(first, second, size):
 
 
 def forms(X):
-    """The same rows in every form."""
+    """Return the same rows in every form."""
     return {
         "C": X,
         "F": np.asfortranarray(X),

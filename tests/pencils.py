@@ -9,7 +9,7 @@ SOLVERS = ["dense", "iterative"]
 
 
 def ratio(target, backgrounds, shrinkage=0.0, kind="scatter", there=lambda X: X):
-    """The pencil of dPCA with backgrounds of equal weight."""
+    """Return the pencil of dPCA with backgrounds of equal weight."""
     first, *rest = (gather(there(data), kind=kind) for data in (target, *backgrounds))
     size, weight = first.n_features, 1.0 / len(rest)
     ridge = shrinkage * weight * sum(part.total_variance for part in rest) / size
@@ -37,7 +37,7 @@ def covariance(X):
 
 
 def matrices(target, backgrounds, shrinkage=0.0):
-    """A and B as the paper writes them."""
+    """Return A and B as the paper writes them."""
     d = target.shape[1]
     shares = [covariance(X) for X in backgrounds]
     b = sum((1 - shrinkage) * c + shrinkage * np.trace(c) / d * np.eye(d) for c in shares) / len(shares)
@@ -45,7 +45,7 @@ def matrices(target, backgrounds, shrinkage=0.0):
 
 
 def mixed(rng, n_rows, n_features, boost=()):
-    """Correlated columns of a moderate condition number, some of them boosted."""
+    """Return correlated columns of a moderate condition number; the first ones are multiplied by `boost`."""
     X = rng.normal(size=(n_rows, n_features))
     X = X @ (np.eye(n_features) + 0.5 * rng.normal(size=(n_features, n_features)) / np.sqrt(n_features))
     X[:, : len(boost)] *= boost
@@ -55,7 +55,7 @@ def mixed(rng, n_rows, n_features, boost=()):
 SHAPES = {"tall": (300, 200, 20), "square": (60, 60, 60), "wide": (30, 40, 90)}
 
 
-# Backgrounds with too few rows for no shrinkage have tests below.
+# Backgrounds with too few rows for a fit without shrinkage have separate tests.
 CASES = [
     (shape, shrinkage, n_backgrounds)
     for shape, (_, n, d) in SHAPES.items()

@@ -20,7 +20,7 @@ def frame(rows, columns):
 
 
 def mixed(seed, n, d=12, shared=3):
-    """Rows with factors that all datasets share, which PCA finds first."""
+    """Return rows with factors that all datasets share and that PCA finds first."""
     loadings = 4.0 * np.random.default_rng(99).normal(size=(shared, d))
     draw = np.random.default_rng(seed)
     return draw.normal(size=(n, shared)) @ loadings + draw.normal(size=(n, d))

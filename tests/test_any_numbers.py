@@ -1,4 +1,4 @@
-"""The search of `any_numbers`: every case is answered rightly, or refused or warned of in words."""
+"""The search of `any_numbers`: every case has the right answer, a clear error or a warning."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ def test_components_are_counted_down_to_the_directions_of_a_fold(tmp_path: Path)
     assert check(355843375, tmp_path) == "in doubt"
 
 
-# Constant columns of wide rows beside a scale, bandwidths where most rows are equal, a kernel without coordinates, and
-# constant columns in far larger units than the others.
+# The cases: constant columns of wide rows with a scale, bandwidths where most rows are equal, a kernel without
+# coordinates, and constant columns in far larger units than the others.
 @pytest.mark.parametrize("seed", [910005991, 910002368, 910005846, 910005725, 810001706, 810002445])
 def test_cases_that_were_wrong_are_right_or_refused(seed: int, tmp_path: Path) -> None:
     assert check(seed, tmp_path) in ("answered", "refused")
 
 
-# Kernels far from zero, whose values differ only in the last digits, a difference of zero in a fold, chosen columns of
-# wide rows in small units, single-precision columns that are multiples of one, and folds of very different size.
+# The cases: kernels far from zero whose values differ only in the last digits, a difference of zero in a fold, chosen
+# columns of wide rows in small units, single-precision columns that are multiples of one, and folds of very different
+# size.
 @pytest.mark.parametrize(
     "seed",
     [900002057, 900002355, 900005095, 900006145, 810001155, 820000790, 820003199, 840001504, 840002177, 830002144],

@@ -36,7 +36,7 @@ def twice():
     return fit(target=same, background=same)
 
 
-# What is done; the parameter that the error names; its value; words of the message, with the limit.
+# Each case: the call; the parameter that the error names; its value; words of the message, with the limit.
 REFUSED = {
     # --- parameters
     "components": (lambda: fit({"n_components": 0}), "n_components", 0, 'int >= 1, "auto" or None'),
@@ -196,7 +196,7 @@ def test_bad_input_is_refused_with_its_facts(case):
             assert caught.value.value == value
     if case != "not fitted":
         assert isinstance(caught.value, InvalidValueError | InvalidTypeError)
-        # What is wrong, and what to do: two sentences.
+        # The message has sentences: the problem, then the remedy.
         assert str(caught.value).endswith(".")
 
 

@@ -29,7 +29,7 @@ def test_left_out_ratios_are_those_of_the_rows_that_were_not_drawn(rng):
     left = [part[own == 0] @ u for part, own in ((X, counts[:40]), (Y, counts[40:]))]
     assert ratio[0] == pytest.approx(left[0].var(ddof=1) / left[1].var(ddof=1))
     np.testing.assert_allclose(np.abs(correlations[0]), np.abs(again.correlations_[0]), atol=1e-9)
-    # Two rows have a variance, and one has none.
+    # Two rows that are not drawn have a variance, a single one has none.
     times = np.ones(90)
     times[[0, 1, 50, 51]] = 0.0
     counts[rows] = times
@@ -51,7 +51,7 @@ def test_a_bootstrap_is_its_definition_written_out(rng, center):
     model = DiscriminativePCA(2, **given).fit(X, background=[Y, Z])
     found = bootstrap(model, X, background=[Y, Z], n_draws=12, level=0.8)
     refit = _Refit(open_datasets(X, [Y, Z]), model.problem_, model.components_.T, np.random.default_rng([0, 1]))
-    # The draws are the same; the rows of the deck are in an order of their own.
+    # The draws are the same; the rows of the deck are in a different order.
     rows = refit.deck.numbers(refit.deck.plan.parts[0])
     C = np.cov(X.T, bias=True)
     for draw, times in enumerate(refit.deck.plan.times(np.random.default_rng([0, 2]), 12)):
@@ -121,8 +121,8 @@ def test_many_rows_are_drawn_in_blocks(rng):
     X, Y = two(rng, 4000, 4000, 4, 1.0)
     found = bootstrap(fitted(X, Y), X, background=Y, n_draws=60)
     assert found.unit == "blocks"
-    # 3.3 times the standard error of the logarithm of a ratio of variances, √(2 / n + 2 / n), of the third of the rows
-    # that is not drawn.
+    # The tolerance is 3.3 standard errors of the logarithm of a ratio of variances, √(2 / n + 2 / n). A third of the
+    # rows is not drawn.
     assert np.log(found.ratio_intervals[0]) == pytest.approx(np.log([4.0, 4.0]), abs=0.3)
     assert 0.05 < np.diff(np.log(found.ratio_intervals[0]))[0] < 0.35
     assert found.angles[0] < 3.0

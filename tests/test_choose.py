@@ -54,11 +54,11 @@ def test_a_ratio_at_the_level_of_rounding_is_missing():
 @pytest.mark.parametrize(
     ("subjects", "center", "target", "background", "step"),
     [
-        # Rows 0 and 4 about their own mean: 4, times 2/1 for the centre; background rows 0 and 2: 1, times 2.
+        # Target rows 0 and 4: variance 4, times 2/1 for their estimated mean. Background rows 0 and 2: 1, times 2.
         (False, "own", 8.0, 2.0, 0.0),
-        # Four rows of the other folds have the mean 1: 4 + 1, times 4/5. Those of the background have 0: (1 + 1) 4/5.
+        # Four target rows of other folds have the mean 1: (4 + 1) * 4/5. In the background it is 0: (1 + 1) * 4/5.
         (True, "own", 4.0, 1.6, 0.8**0.5),
-        # About the mean of the background without the fold, which is 0: 4 + 4.
+        # The background without the fold has the mean 0. About it, the target has 4 + 4.
         (False, "background", 8.0, 2.0, 2.0),
     ],
 )
@@ -66,7 +66,7 @@ def test_held_out_rows_are_centred_and_corrected_for_their_centre(subjects, cent
     train = Sums((gather(np.array([[0.0], [2.0], [0.0], [2.0]])), gather(np.array([[-3.0], [3.0], [-3.0], [3.0]]))), 1)
     test = (gather(np.array([[0.0], [4.0]])), gather(np.array([[0.0], [2.0]])))
     other = Sums((gather(np.array([[1.0], [7.0]])), gather(np.array([[5.0], [6.0]]))), 1)
-    # Another fold beside it changes nothing.
+    # Another fold does not change the result.
     train, test, ones = [other, train], [other.moments, test], np.ones((2, 1, 1))
     held = held_variances(Problem(center=center), train, test, ones, subjects)
     np.testing.assert_allclose([held.target[1, 0], held.backgrounds[1, 0, 0]], [target, background])
@@ -125,7 +125,7 @@ def test_ratios_of_components_that_are_not_solved_to_the_end_are_those_of_exact_
     ratios, errors = found.ratio_, found.ratio_error_
     monkeypatch.setattr("standout.pencil._path.SMALL_SIZE", 160)
     exact = model.fit(X, background=Y)
-    # A component in the noise is one of many directions: another of them is as good within its error.
+    # Components of noise are arbitrary: many directions are equally good within the error. Compare real components.
     real = exact.ratio_ > 1.3
     assert real[0]
     assert np.all(np.abs(ratios - exact.ratio_)[real] <= 0.01 * errors[real])
@@ -180,12 +180,12 @@ def test_values_that_need_no_folds():
 
 @pytest.mark.parametrize("count", [12, 60])
 def test_the_middle_is_the_mean_with_its_own_weights(count):
-    """Weights ``1 / (s + d²)`` of few subjects and the root of them for more, with a tenth of the median d² as s."""
+    """Few subjects have the weights ``1 / (s + d²)``, more subjects the roots; s is a tenth of the median d²."""
     rows = np.random.default_rng(0).standard_t(2, size=(count, 4))
     middle = middle_of(rows)
     squares = np.sum((rows - middle) ** 2, axis=1)
     weights = (squares + 0.1 * np.median(squares)) ** (-1.0 if count < 30 else -0.5)
-    # Steps end at a thousandth of the root of s.
+    # Iterations end at a step of a thousandth of the root of s.
     near = 3e-3 * np.sqrt(0.1 * np.median(squares))
     np.testing.assert_allclose(np.average(rows, axis=0, weights=weights), middle, atol=near)
 
@@ -211,7 +211,7 @@ def test_a_path_has_nearly_the_log_ratios_of_exact_solutions(kind, case, rng, mo
     assert (
         np.isnan(found.log_ratios[0]) == np.isnan(exact.log_ratios[0]) == (case == "digits" and kind.method == "dpca")
     )
-    # Four of the values are exact. Between them, components are those of the span of these.
+    # Four of the values are solved exactly. Between them, components are in the span of the exact components.
     limit = 0.03 if kind.method == "dpca" else 0.2
     assert np.nanmax(np.abs(found.log_ratios - exact.log_ratios)) <= limit * np.nanmax(np.abs(exact.log_ratios))
     assert abs(found.chosen - exact.chosen) <= 1

@@ -145,7 +145,7 @@ def feather_of(table):
 
 ARROW = pa.table({name: TARGET[:, i] for i, name in enumerate(COLUMNS)})
 
-# The name and the content of a target, and what is said of it.
+# Each case: the name and the content of a target, and words of the message.
 FILES = {
     "empty": ("bad.csv", b"", "empty"),
     "blank lines only": ("bad.csv", b"\n\n\n", "no line"),
@@ -212,7 +212,7 @@ def test_a_file_that_may_not_be_read_is_refused(folder, monkeypatch, capsys):
     before = content(folder)
     (folder / "target.csv").chmod(0)
     if os.access("target.csv", os.R_OK):
-        # Whoever runs this may read everything: we say no in place of the system.
+        # Root may read every file, so simulate the refusal of the system.
         opened = Path.open
 
         def refused(path, *arguments, **options):

@@ -1,4 +1,4 @@
-"""The commands beside fit, and what the terminal shows while they work."""
+"""The commands other than fit, and what the terminal shows while they work."""
 
 import fcntl
 import json
@@ -67,7 +67,7 @@ def test_methods_are_compared_on_one_page(fitted, here):
     for method in ("PCA", "contrastive PCA", "discriminative PCA", "kernel contrastive PCA"):
         assert f"{method}</h2>" in page
         assert re.search(rf"^{method} +[\d.]+ \([\d.]+ to [\d.]+\) +\d+.\d%  ", said, re.MULTILINE)
-    # PCA has a row of the table.
+    # PCA has a row of the table, so the caution is left out.
     assert "PCA does better here" not in said
     assert said.endswith("Page: page.html\n")
     assert [path.name for path in here.iterdir()] == ["page.html"]

@@ -1,4 +1,4 @@
-"""The real command among other things of a machine: signals, kills, full disks, pipes, streams that are closed."""
+"""The real command and events of a machine: signals, kills, full disks, pipes, closed streams."""
 
 import os
 import shutil
@@ -36,7 +36,7 @@ def test_a_failure_in_the_shell_is_one_line(folder, result):
         check_failure(done.returncode, done.stderr, [], before, folder)
 
 
-# The larger files may be, the later it stops: at the scores, the model, the page, the picture.
+# The maximum size of files decides where the command stops: at the scores, the model, the page or the picture.
 @pytest.mark.parametrize("size", [1_000, 6_000, 30_000, 55_000])
 def test_a_full_disk_leaves_nothing_behind(size, folder, result, capsys):
     shutil.copytree(result, folder / "old")
@@ -91,7 +91,7 @@ SLOW = ["--n-draws", "20000", "--n-components", "4"]
 
 @pytest.fixture
 def slow_folder(folder):
-    """A folder whose data keep a fit busy for so long that nobody is too late to interrupt it."""
+    """A folder with data for a fit that takes long enough to be interrupted."""
     rng = np.random.default_rng(0)
     for name in ("target", "background"):
         np.save(folder / f"{name}.npy", rng.normal(size=(12_000, 120)))
@@ -125,7 +125,7 @@ def test_an_interruption_leaves_nothing_behind(number, code, slow_folder):
 
 
 @pytest.mark.usefixtures("heeded_signals")
-# Loaded one after the other, from a twentieth of a second after the start on, before there is a word on the screen.
+# These are loaded one after the other, from 0.05 s after the start, before anything is printed.
 @pytest.mark.parametrize("module", ["click", "standout.cli._app", "numpy", "scipy.special", "sklearn.base"])
 def test_an_interruption_while_packages_are_loaded_is_told_in_one_line(module, folder):
     before = content(folder)
@@ -173,7 +173,7 @@ def test_of_two_fits_to_one_new_folder_one_succeeds_and_the_other_puts_its_resul
     processes = [subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) for _ in range(2)]
     said = [process.communicate(timeout=PATIENCE)[1] for process in processes]
     assert sorted(process.returncode for process in processes) == [0, 2]
-    # The slower one may have begun when the faster one had finished already.
+    # The slower command may have started after the faster one had finished.
     err = max(said)
     assert "out-2" in err or "--overwrite" in err
     results = {path.name for path in folder.iterdir()} - {"target.csv", "background.csv"}
@@ -202,7 +202,7 @@ def test_a_fit_loads_no_package_that_it_does_not_need(folder):
 
 
 def write_result(folder, words):
-    """Write a folder that is known as a result of standout."""
+    """Write a folder that standout accepts as a result."""
     folder.mkdir(exist_ok=True)
     (folder / MARK).write_text(f'{{"standout": "{words}"}}')
 

@@ -76,7 +76,7 @@ def test_none_is_all_components(kind, pair):
 def test_all_components_of_wide_data_are_those_that_every_fold_has(kind, rng):
     X, Y = rng.normal(size=(24, 60)), rng.normal(size=(20, 60))
     model = kind(None).fit(X, background=Y)
-    # Without a fold, 19 + 16 rows are left of both, which have two means.
+    # Without a fold, 19 + 16 rows are left. They have 33 directions about their two means.
     assert model.n_components_ == 33
     assert np.all(np.isfinite(model.ratio_))
 

@@ -34,9 +34,9 @@ Problem = tuple[Any, dict[str, Any], dict[str, Any], np.ndarray]
 
 
 def data(options: tuple[str, ...], folder: Path, seed: int = 0, *, null: bool = False) -> Problem:
-    """Return the target, arguments of ``fit`` and of the estimator, and what stands out in each row of the target.
+    """Return the target, arguments of ``fit`` and of the estimator, and the factor of each row of the target.
 
-    A factor is in column 2, in wide data in ten columns. In a null, the target is a further background.
+    The factor is in column 2, or in ten columns of wide data. With `null`, the target is a further background.
     """
     rng = np.random.default_rng(seed)
     width, counts = (120, (36, 30)) if "wide" in options else (6, (80, 60))
@@ -56,7 +56,7 @@ def data(options: tuple[str, ...], folder: Path, seed: int = 0, *, null: bool = 
         parts[0][:2] += 0.0 if null else 100.0 * rng.normal(size=(2, width))
     if "covariates" in options:
         ages = [rng.normal(size=(len(part), 1)) for part in parts]
-        # A kernel method removes what is linear in the covariates in its coordinates: of a large effect little.
+        # A kernel method removes only effects that are linear in its coordinates: little of a large effect.
         effect = (1.0 if "kernel" in options else 20.0) * rng.normal(size=width)
         parts = [part + age * effect for part, age in zip(parts, ages, strict=True)]
         fit |= beside("adjust", ages)
@@ -64,7 +64,7 @@ def data(options: tuple[str, ...], folder: Path, seed: int = 0, *, null: bool = 
         make["scale"] = "pooled"
         parts = [part * np.geomspace(1.0, 50.0, width) for part in parts]
     if "subjects" in options:
-        # Subjects of different numbers of rows.
+        # Subjects have different numbers of rows.
         owners = [np.sort(rng.integers(0, 8, size=len(part))) + 8 * place for place, part in enumerate(parts)]
         fit |= beside("groups", owners)
     if "weights" in options:
@@ -116,7 +116,7 @@ def test_a_known_answer_is_found_and_held_out_scores_have_the_variances_that_are
         assert int(np.abs(model.correlations_[0]).argmax()) in (STANDS_OUT if "wide" in options else [2])
     covariates = {name: fit[name] for name in ("adjust", "background_adjust") if name in fit}
     own, *others = model.held_out_scores(X, background=fit["background"], **covariates)
-    # Without the two outlying rows. Noise, and for kernels the bend of the scores, leave less than one.
+    # Leave out the two outlying rows. The share is below 1 because of noise and, for kernels, curved scores.
     share = explained(own[2:, 0], factor[2:])
     assert share > (0.6 if "kernel" in options else 0.8)
     weights = [np.ones(len(part)) for part in (own, *others)]
@@ -132,7 +132,7 @@ def test_a_known_answer_is_found_and_held_out_scores_have_the_variances_that_are
         np.average((part - mean) ** 2, axis=0, weights=share)
         for part, mean, share in zip((own, *others), means, weights, strict=True)
     )
-    # Both are sums over the same rows: rounding only.
+    # Both are sums over the same rows, so they differ by rounding only.
     np.testing.assert_allclose(np.average(spreads, axis=0, weights=model.background_weights_), 1.0, rtol=1e-9)
     np.testing.assert_allclose(found, model.ratio_, rtol=1e-9)
 
@@ -140,7 +140,7 @@ def test_a_known_answer_is_found_and_held_out_scores_have_the_variances_that_are
 @pytest.mark.long
 @pytest.mark.parametrize("options", pairs(), ids="+".join)
 def test_a_null_is_rejected_at_the_level(options: tuple[str, ...], tmp_path: Path) -> None:
-    """0 to 12 of 100 nulls at 5 %: more than 12 has a probability below 0.2 % at the level."""
+    """At a level of 5 %, more than 12 rejections of 100 nulls have a probability below 0.2 %."""
     rejected = 0
     for seed in range(1, 101):
         problem = data(options, tmp_path, seed, null=True)

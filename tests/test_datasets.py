@@ -151,7 +151,7 @@ def test_labels_name_the_digit_of_each_image_and_pieces_have_texture():
 
 
 def test_no_pixel_of_a_photograph_is_in_both_target_and_background(monkeypatch):
-    # Photographs in which every pixel has a brightness of its own, and every piece enough texture.
+    # In these photographs, every pixel has a different brightness, and every piece has enough texture.
     order = np.random.default_rng(0).permutation(427 * 640 * 2).reshape(2, 427, 640) / (427 * 640 * 2)
     monkeypatch.setattr("standout.datasets._photographs", lambda: list(order))
     images = make_digits_over_photographs(340, 1740, intensity=0.0)

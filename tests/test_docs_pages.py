@@ -65,7 +65,7 @@ def words(text):
 
 
 def matches(shown, printed, *, in_part=False):
-    """Tell whether this is what was printed, apart from spaces and from what "..." stands for."""
+    """Return whether this was printed. Spaces may differ, and "..." stands for any text."""
     pattern = r"\s*.*\s*".join(re.escape(words(piece)) for piece in shown.split("..."))
     return bool((re.search if in_part else re.fullmatch)(pattern, words(printed)))
 
@@ -91,7 +91,7 @@ pathlib.Path("printed.json").write_text(json.dumps(printed), "utf-8")
 
 @pytest.fixture
 def clone(tmp_path):
-    """A folder with the files of a clone that pages name."""
+    """A folder with the files of the repository that pages use."""
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "data").symlink_to(DOCS / "data")
     return tmp_path
@@ -99,7 +99,7 @@ def clone(tmp_path):
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")], ids=lambda page: page.stem)
 def test_the_python_of_a_page_runs_as_printed_and_prints_what_is_shown(page, clone, request):
-    # Users bring PyTorch. Without it, its blocks are left out.
+    # PyTorch is optional. Without it, skip blocks that import it.
     has_torch = importlib.util.find_spec("torch") is not None
     run = [(code, shown) for code, shown in blocks(page, "python") if has_torch or "import torch" not in code]
     for file in re.findall(r"^<!-- data: ([\w.]+) -->$", page.read_text("utf-8"), flags=re.MULTILINE):

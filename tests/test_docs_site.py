@@ -32,7 +32,7 @@ def site():
 
 
 class Page(HTMLParser):
-    """What a page links to, loads, and offers as anchors."""
+    """The links, loaded files and anchors of a page."""
 
     def __init__(self, text):
         super().__init__()
@@ -70,7 +70,7 @@ def is_external(address):
 
 
 def target_of(page, address):
-    """Return the file that an address of a page means, and the anchor in it."""
+    """Return the file and the anchor to which an address on a page points."""
     place, anchor = urldefrag(address)
     path = (page.parent / unquote(urlsplit(place).path)).resolve() if place else page
     return (path / "index.html" if path.is_dir() else path), unquote(anchor)
@@ -166,7 +166,7 @@ def browser(site):
 
 
 def _left(request):
-    """Tell whether a request was ended by opening the next page."""
+    """Return whether a request was ended by opening the next page."""
     return request.failure == "net::ERR_ABORTED"
 
 
@@ -209,7 +209,7 @@ def is_reference(site, page):
 def test_pages_show_without_complaint_and_fit_the_width(site, address, browser, size):
     with opened(browser, size) as tab:
         wide = {}
-        # The pages of the reference are alike: those of the estimators stand for all.
+        # The pages of the reference are similar, so open only the pages of the estimators.
         for page in pages(site):
             if is_reference(site, page) and "PCA" not in page.name:
                 continue

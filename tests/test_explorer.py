@@ -1,4 +1,4 @@
-"""Explorations without a browser: states, answers, recipes, sessions, and the server's locks."""
+"""Explorations without a browser: states, answers, generated code, and sessions."""
 
 import json
 import shlex
@@ -32,7 +32,7 @@ def page(table):
 
 @pytest.fixture
 def files(tmp_path, monkeypatch):
-    """Files of all conditions, and of each, as a user has them."""
+    """A file of all conditions, and a file of each condition."""
     monkeypatch.chdir(tmp_path)
     head = "name,condition,mouse," + ",".join(f"gene {k}" for k in range(6))
     lines = [
@@ -54,7 +54,7 @@ def test_target_background_and_neither_are_three_states(page):
     assert counts({"do": "hello"}) == [0, 0, N_ROWS]
     assert counts({"do": "role", "values": ["ill"], "role": "target"}) == [80, 0, 160]
     assert counts({"do": "role", "values": ["well"], "role": "background"}) == [80, 100, 60]
-    # Neither is in no dataset.
+    # Rows with the role "neither" are in no dataset.
     assert sum(len(part.numbers) for part in page.engine.answer(page.state).parts) == 180
     assert counts({"do": "role", "values": ["ill"], "role": "neither"}) == [0, 100, 140]
     assert counts({"do": "undo"}) == [80, 100, 60]
@@ -114,7 +114,7 @@ def test_no_number_is_shown_before_it_is_meaningful(page):
     ratio, reason = first({"do": "rest"})
     assert ratio > 10
     assert reason == ""
-    # Columns beyond the limit have no folds during the drag: the ratio follows when the slider is released.
+    # With more columns than the limit, there is no ratio while the slider moves, only after its release.
     wide = Table.of(np.random.default_rng(0).normal(size=(600, 300)), np.repeat(["ill", "well"], 300))
     assert (
         Page(Engine(wide), asked(wide)).reply({"do": "preview", "value": 0.5})["answer"]["components"][0] == [None] * 3
@@ -188,7 +188,7 @@ def test_words_of_a_frame_are_columns_to_choose_by(library):
     frame = frame.assign(cage=np.arange(N_ROWS) // 60)
     if library != "pandas":
         frame = frames.from_pandas(frame) if library == "polars" else frames.Table.from_pandas(frame)
-    # A column of numbers that is named is no data.
+    # A numeric column that the user names is not data.
     table = Table.of(frame, "cage")
     assert list(table.words) == ["cage", "condition", "mouse"]
     with pytest.raises(InvalidValueError, match="'caeg'"):

@@ -38,7 +38,7 @@ class Exploring(Visit):
         self.wait("document.body.dataset.answered")
 
     def wait(self, script):
-        # The policy of the page keeps Playwright from waiting inside of it.
+        # Playwright cannot wait inside the page, because the policy of the page forbids it.
         for _ in range(PATIENCE // 50):
             if self.ask(script):
                 return
@@ -46,7 +46,7 @@ class Exploring(Visit):
         raise AssertionError(script)
 
     def after(self, act):
-        """Do something that asks for another answer, and wait until all of it is there."""
+        """Do something that requests a new answer, and wait until the answer is complete."""
         before = int(self.ask("document.body.dataset.answered"))
         act()
         self.wait(f"document.body.dataset.answered > {before}")
@@ -66,7 +66,7 @@ class Exploring(Visit):
         ]
 
     def states(self):
-        """The role that each value shows."""
+        """Return the role that the page shows for each value."""
         rows = [row.locator("input") for row in self.page.locator("#values tbody tr").all()]
         roles = ("target", "background", "neither")
         return [",".join(role for k, role in enumerate(roles) if row.nth(k).is_checked()) for row in rows]
@@ -105,7 +105,7 @@ def test_three_states_clear_and_undo_by_clicks(visit):
     assert page.counts() == [120, 90, 150]
     assert float(page.text("#ratio b").split()[0]) > 10
     ratio = page.text("#ratio")
-    # Neither means neither: these rows are in no dataset, and the answer is another one.
+    # Rows with the role "neither" are in no dataset, so the answer is different.
     page.choose("well", "background")
     assert page.text("#ratio") != ratio
     page.choose("well", "neither")
@@ -136,7 +136,7 @@ def test_the_slider_answers_while_it_is_dragged(visit):
         page.page.wait_for_timeout(80)
         seen.add(page.text("#ratio b"))
     page.wait("document.body.dataset.previews > 2")
-    # The mouse is still down: ratios have followed, and all of them are meaningful.
+    # The mouse button is still down. The ratio has followed the slider, and all ratios are plausible.
     assert len(seen) > 2
     assert all(0.1 < float(text.split()[0]) < 100 for text in seen)
     assert page.text("#headline") == "What stands out in ill against odd, well?"

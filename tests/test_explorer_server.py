@@ -66,7 +66,7 @@ def test_nothing_is_served_without_token_host_and_origin(served):
             reply, read = request(served, path, body, **headers)
             assert reply.status == 403, (headers, path)
             assert b"token" in read
-    # A form of another site has no origin that could be trusted.
+    # A message without an origin may be a form of another site, and is refused.
     assert request(served, "/ask?page=a", ask, Origin=None)[0].status == 403
     assert request(served, f"/?token={served.token}", None, X_Standout_Token=None, Origin=None)[0].status == 200
     assert request(served, "/nothing", None)[0].status == 404
@@ -81,7 +81,7 @@ def test_bodies_are_read_after_the_token_and_to_a_limit(served):
 
     head = ["POST /ask?page=a HTTP/1.1", f"Host: {served.hosts[0]}", f"Origin: http://{served.hosts[0]}"]
     token = f"X-Standout-Token: {served.token}"
-    # Not a byte of the body is sent: the answers do not wait for it.
+    # No byte of the body is sent: the server answers before it reads the body.
     assert b" 403 " in raw(*head, "Content-Length: 100000000")
     assert b" 413 " in raw(*head, token, "Content-Length: 100000000")
     assert b" 411 " in raw(*head, token, "Transfer-Encoding: chunked")

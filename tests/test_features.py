@@ -27,7 +27,7 @@ def landmarks_of(kernel, rows, rank, tol=1e-300, seed=0):
 
 
 def with_far_rows(rng):
-    """Rows of which three are so large that the rounding of their kernel exceeds the kernel of all others."""
+    """Return rows, three of which are so large that the rounding of their kernel exceeds the kernel of all others."""
     rows = rng.normal(size=(40, 30))
     rows[:3] *= 1e4
     return rows
@@ -122,7 +122,7 @@ def test_landmarks_have_the_factor_of_their_kernel_matrix(rank, rng):
 @pytest.mark.parametrize("seed", range(10))
 def test_rows_are_chosen_by_their_share_of_the_kernel_that_is_left(seed):
     rows = with_far_rows(np.random.default_rng(seed))
-    # Nearly all of the trace is that of three rows: the first choice is one of them.
+    # Three rows have nearly all of the trace, so the first choice is one of them.
     (first,) = landmarks_of(SQUARE, rows, 1, seed=seed).map.landmarks
     assert first.tolist() in rows[:3].tolist()
 
@@ -141,12 +141,12 @@ def test_no_more_landmarks_are_chosen_than_the_tolerance_asks_for(tol, rng):
     mapping = landmarks_of(resolve_kernel("rbf", gamma=0.05), rows, 300, tol=tol).map
     covered = np.sum(mapping.transform(rows) ** 2, axis=0) / 300
     assert 1 - np.sum(covered) < tol
-    # They are chosen in rounds of 32, and no round is begun without need.
+    # Landmarks are chosen in rounds of 32, and no round is unnecessary.
     assert 1 - np.sum(covered[:-32]) > tol
 
 
 def test_landmarks_are_chosen_among_some_of_many_rows_and_from_the_smallest_dataset(rng):
-    # The one row of the second dataset is the only one with a number in the second column.
+    # Only the single row of the second dataset has a nonzero value in the second column.
     datasets = [rng.normal(size=(60_000, 2)) * [1, 0], np.array([[0.0, 1.0]])]
     assert sample(sources(*datasets), 20_000).shape[0] <= 20_001
     found = fit_coordinates(sources(*datasets), resolve_kernel("linear"), approximation="pivoted", rank=40)
@@ -185,7 +185,7 @@ def test_the_default_bandwidth_follows_the_data(scale, kernel, rng):
     rows = rng.normal(size=(100, 5))
     plain, scaled = (resolve_kernel(kernel, rows=part)(part, part) for part in (rows, scale * rows))
     np.testing.assert_allclose(scaled, plain, rtol=1e-9)
-    # Neither the identity nor a constant.
+    # The kernel is neither the identity nor constant.
     assert 0.2 < np.median(plain) < 0.8
     assert median_distance(scale * rows) == pytest.approx(
         scale * np.median(linalg.norm(rows[:, None] - rows, axis=2)), rel=0.05
@@ -193,7 +193,7 @@ def test_the_default_bandwidth_follows_the_data(scale, kernel, rng):
 
 
 def test_the_first_pivot_of_equal_ones_is_the_first_row(rng):
-    """The kernel of a row with itself is 1 for every row: rounding must not choose."""
+    """The kernel of a row with itself is 1 for every row: rounding must not decide."""
     rows = 30.0 * rng.normal(size=(60, 6)) + 300.0
     for _ in range(20):
         rows = np.roll(rows, 1, axis=0)
@@ -260,7 +260,7 @@ def test_foreign_rows_have_the_same_coordinates(library, kernel, approximation, 
     assert found.n_coordinates == expected.n_coordinates
     moved, plain = library.back(found.transform(library.there(rows))), expected.transform(rows)
     if kernel == "cosine":
-        # Rows have equal lengths, so that rounding decides which comes first.
+        # All rows have the same length, so rounding decides which row is chosen first.
         moved, plain = moved @ moved.T, plain @ plain.T
     np.testing.assert_allclose(moved, plain, atol=1e-6)
 

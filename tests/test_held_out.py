@@ -76,7 +76,7 @@ def test_the_ratio_is_that_of_held_out_scores(data, center):
         {"smooth": "chain"},
         {"background_weights": [0.2, 0.8]},
         {"shrinkage": None},
-        # More components of all folds than are multiplied at a time.
+        # All folds together have more components than are multiplied at a time.
         {"n_components": 6, "cv": 4},
     ],
     ids=str,
@@ -145,9 +145,9 @@ def test_values_of_the_path_start_without_shrinkage_only_for_many_rows(rng):
 
 
 def written_out(parts, weights, shares, d, center, folds=None):
-    """Fit by the definitions: the path, the rule, the components, and their held-out ratio; everything in columns.
+    """Return a fit by the definitions: path, rule, components and held-out ratio, all computed in the columns.
 
-    Given folds are of whole subjects: their rows are about the mean of the other folds.
+    If `folds` are given, they keep subjects whole, and held-out rows are centred by the mean of the other folds.
     """
     n_folds, width, subjects = min(5, *(len(rows) // 2 for rows in parts)), parts[0].shape[1], folds is not None
     folds = folds or [FoldPattern(n_folds).of(np.arange(len(rows))) for rows in parts]
@@ -169,7 +169,7 @@ def written_out(parts, weights, shares, d, center, folds=None):
         return leading(A, sum(w * shrunken(C, share) for w, C in zip(shares, others, strict=True)), d)
 
     def judged(fold, U):
-        """Mean squares, mean scores and weights of the held-out rows, and the step between the means."""
+        """Return mean squares, mean scores and weights of the held-out rows, and the step between the means."""
         found, train, test = [], taken(fold, False), taken(fold, True)
         for k, (rows, by) in enumerate(test):
             about, own = train[k] if subjects else test[k]
@@ -235,7 +235,7 @@ def written_out(parts, weights, shares, d, center, folds=None):
 
 
 def check_folds_of_subjects(owners, folds):
-    """Whole subjects, each kind dealt evenly over five folds, and no fold with the large subjects alone."""
+    """Check that subjects are whole, and that five folds are similar in each kind of subject and in rows."""
     fold_of = {}
     for own, fold in zip(owners, folds, strict=True):
         for name in np.unique(own):
@@ -267,7 +267,7 @@ def test_a_target_too_small_for_its_folds_is_told(kind, data):
 
 @pytest.mark.parametrize("size", [1e-300, 1e-90, 1e200])
 def test_the_size_of_all_weights_does_not_matter(size, data):
-    """Products of tiny weights and variances would be zero."""
+    """Products of tiny weights and variances would underflow to zero."""
     X, Y, _ = data
     weights = np.random.default_rng(0).uniform(0.5, 2.0, 120)
     plain, tiny = (
@@ -315,7 +315,7 @@ def test_a_default_fit_is_its_definition_written_out(shape, weighted, center):
     np.testing.assert_allclose(model.components_, signs * expected["components_"], **near)
     if shape == "subjects":
         return
-    # Scores of held-out rows about the means of the fit are where these rows are in a picture.
+    # The mean of held-out scores is the mean of the rows, centred and projected by the fit, as in a picture.
     every = model.held_out_scores(parts[0], background=parts[1:])
     for scores, rows, own in zip(every[1:], parts[1:], weights[1:], strict=True):
         middle = (np.average(rows, axis=0, weights=own) - expected["mean_"]) @ model.components_.T
@@ -329,7 +329,7 @@ def test_batches_without_rows_of_a_fold_have_held_out_scores(data, n_components,
     beside = {"groups": groups[0], "background_groups": 10 + groups[1]}
     model = DiscriminativePCA(n_components, shrinkage=0.1).fit(X, background=Y, **beside)
     whole = model.held_out_scores(X, background=Y)
-    # A file for each subject.
+    # Write one file for each subject.
     for name, part in (("target", X), ("background", Y)):
         for number, rows in enumerate(np.split(part, 6)):
             np.save(tmp_path / f"{name}{number}.npy", rows)

@@ -1,4 +1,4 @@
-"""The house: imports point one way, names are public on purpose, and a fit passes few functions."""
+"""Rules of the code: imports point one way, names are public on purpose, and a fit calls few functions."""
 
 import ast
 import importlib
@@ -71,7 +71,7 @@ LONGEST_FILE, LONGEST_FUNCTION = 450, 60
 
 
 def imported(tree):
-    """Return the packages of ours that a module imports when it is loaded; imports inside of functions are later."""
+    """Return our packages that a module imports when it is loaded, without imports inside functions."""
     for node in tree.body:
         if isinstance(node, ast.Import):
             yield from (alias.name.split(".")[1] for alias in node.names if alias.name.startswith("standout."))
@@ -128,14 +128,14 @@ def test_files_and_functions_are_short_and_no_docstring_starts_with_give(path):
             words = ast.get_docstring(node) or ""
             assert not words.startswith("Give "), words
         if isinstance(node, ast.FunctionDef):
-            # Documentation does not count, nor do the names of parameters.
+            # Do not count the docstring and the signature.
             body = node.body[1:] if ast.get_docstring(node) is not None else node.body
             lines = body[-1].end_lineno - body[0].lineno + 1 if body else 0
             assert lines <= LONGEST_FUNCTION, node.name
 
 
 def passed(action):
-    """Return the functions of ours that an action passes."""
+    """Return our functions that an action calls."""
     seen = set()
 
     def note(frame, event, _):

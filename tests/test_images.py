@@ -46,7 +46,7 @@ def test_without_shrinkage_it_is_the_minimum_noise_fraction(cube, direction):
     np.testing.assert_allclose(found.model.eigenvalues_, expected, rtol=1e-8)
     np.testing.assert_allclose(found.snr, expected - 1.0, atol=1e-8 * expected[0])
     theirs = spectral.mnf(spectral.calc_stats(cube), spectral.noise_from_diffs(cube, direction=direction))
-    # Its covariances are divided by one pixel less.
+    # Covariances of the package spectral are divided by the number of pixels minus 1.
     n_pixels, n_noise = ROWS * COLUMNS, differences[..., 0].size
     factor = (n_pixels - 1) / n_pixels * n_noise / (n_noise - 1)
     np.testing.assert_allclose(found.model.eigenvalues_, theirs.napc.eigenvalues * factor, rtol=1e-8)

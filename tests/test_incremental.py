@@ -9,7 +9,7 @@ from standout._messages import InvalidTypeError, InvalidValueError
 from standout.moments import gather
 
 LINEAR = [DiscriminativePCA, ContrastivePCA]
-# The second of two components is noise here, along which any shrinkage is as good.
+# The second of two components is noise here, so every shrinkage is equally good.
 pytestmark = pytest.mark.filterwarnings("ignore:the chosen shrinkage")
 
 
@@ -169,7 +169,7 @@ def test_no_rows_are_kept(data, kind):
     continued = kind().fit(X[:60], background=Y[:60]).partial_fit(X[60:], background=Y[60:])
     merged = kind().fit(X[:60], background=Y[:50]).merge(kind().fit(X[60:], background=Y[50:]))
     for model in (fitted, continued, merged):
-        # Nothing is longer than the table of folds, the path and the columns.
+        # No array is longer than the table of folds, the path and the columns.
         assert rows_kept(model) <= 25
 
 
@@ -188,7 +188,7 @@ def test_merged_places_are_folds(data, kind):
     np.testing.assert_allclose(model.ratio_, whole.ratio_, rtol=1e-9)
     scores = model.held_out_scores(X, background=Y)
     np.testing.assert_allclose(scores[0].var(axis=0), model.ratio_, rtol=1e-9)
-    # Merging merged models is the same.
+    # Merging merged models gives the same result.
     again = (
         kind()
         .fit(X[cuts[0][0]], background=Y[cuts[0][1]])
@@ -238,7 +238,7 @@ def test_covariances_are_enough(data):
     parts = [(np.cov(rows.T, bias=True), len(rows), rows.mean(axis=0)) for rows in (X, Y)]
     model = DiscriminativePCA.from_moments(*parts)
     whole = DiscriminativePCA(shrinkage="ledoit-wolf", cv=None).fit(X, background=Y)
-    # The fourth moments of normal rows stand for those of the rows, which are normal here.
+    # Without rows, the fourth moments of normal rows are assumed. The rows are normal here.
     np.testing.assert_allclose(model.shrinkage_, whole.shrinkage_, rtol=0.5)
     assert 0.0 < model.shrinkage_ < 0.2
     same = DiscriminativePCA.from_moments(*parts, shrinkage=whole.shrinkage_)

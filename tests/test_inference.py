@@ -35,7 +35,7 @@ def test_a_wide_statistic_is_that_of_the_whole_matrices(rng):
 def test_a_statistic_by_iterations_is_that_of_lapack(rng):
     X, Y = two(rng, 90, 110, 220, 1.0)
     test = permutation_test(fitted(X, Y, shrinkage=0.3), X, background=Y, n_draws=19)
-    # Ten times the square of the residual at which iterations end.
+    # The tolerance is ten times the square of the residual at which iterations end.
     assert test.statistics[0] == pytest.approx(log_ratio(X, Y, 0.3), abs=1e-5)
 
 
@@ -57,7 +57,7 @@ def test_draws_by_inner_products_of_rows_have_the_values_of_their_scatters(given
     monkeypatch.setattr(Statistic, "values_by_products", lambda *given: used.append(1) or by_products(*given))
     test = permutation_test(model, X, background=Y, n_draws=19, **more)
     assert used
-    # All values by LAPACK.
+    # Compute all values by LAPACK.
     monkeypatch.setattr(_leading, "LEAST_ITERATED", 1000)
     other = permutation_test(model, X, background=Y, n_draws=19, **more)
     assert len(test.draws) == len(other.draws) == 2
@@ -129,7 +129,7 @@ def test_draws_that_differ_from_the_data_by_rounding_alone_reach_the_statistic(r
 
 @pytest.mark.parametrize("kind", ["shrinkage", "few rows", "alpha"])
 def test_a_chosen_value_is_allowed_for_by_the_largest_of_several(rng, kind):
-    """All relabelings of 3 + 3 subjects, at the representatives of the path, in standard deviations of them all."""
+    """All relabelings of 3 + 3 subjects, at representative values of the path, standardised over the relabelings."""
     n, d = (2, 8) if kind == "few rows" else (5, 3)
     X, groups = subjects_of(rng, 3, n, d)
     Y, others = subjects_of(rng, 3, n, d, first=3)
@@ -198,9 +198,9 @@ def share_of_false_alarms(make, runs, **options):
     return np.mean(np.array(found) <= 0.05)
 
 
-# Of 60 runs at a level of 5 %, 8 or more have a chance of 1 %. A test that deals whole subjects of different size has
-# .68 on the second design, a scale that is not computed anew .93 on the third, datasets that are not centred .22 on the
-# first.
+# At a level of 5 %, 8 or more false alarms in 60 runs have a probability of 1 %. Wrong tests have more of them: a
+# share of 0.68 on the second design if whole subjects of different size are permuted, 0.93 on the third if the scale is
+# not computed again, 0.22 on the first if datasets are not centred.
 @pytest.mark.parametrize(
     "make",
     [
@@ -218,7 +218,7 @@ def test_noise_is_rarely_found_to_stand_out(make):
 @pytest.mark.long
 @pytest.mark.parametrize("name", simulations.NULLS)
 def test_the_level_is_kept(name):
-    # 100 runs at 5 %: 12 or more have a chance of 0.4 %.
+    # At a level of 5 %, 12 or more false alarms in 100 runs have a probability of 0.4 %.
     assert share_of_false_alarms(simulations.NULLS[name], 100) <= 0.11
 
 

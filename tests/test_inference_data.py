@@ -116,12 +116,12 @@ def test_covariates_are_removed_from_each_dataset_before_rows_are_dealt(rng):
         by = by - by.mean()
         return rows - by @ (by.T @ rows) / np.sum(by**2)
 
-    # Differences of the effects are shortened to the length that chance has.
+    # Differences between the effects are shortened to their expected length under chance.
     assert test.statistics[0] == pytest.approx(log_ratio(residual(X, z), residual(Y, w), 0.2), abs=0.05)
 
 
 def test_covariates_leave_independent_rows_of_many_coordinates(rng):
-    """Rows without the effects in their own dataset have other leading values than deals of them: p = 0.005."""
+    """If effects were removed in each dataset only, draws would have other leading values than the data: p = 0.005."""
     values = []
     for _ in range(5):
         (X, Y), z, w = rng.normal(size=(2, 40, 150)), *rng.normal(size=(2, 40, 8))
@@ -167,7 +167,7 @@ def test_wide_rows_are_scaled_anew_in_every_draw(rng):
 
 
 def test_blocks_have_equal_sizes_and_the_other_rows_stay_at_home(rng):
-    # A block has no second row if the smallest dataset could not have enough blocks.
+    # Rows are permuted one by one if the smallest dataset would have too few larger blocks.
     assert plan_rows([3900, 20], 3000, rng).kind == "rows"
     plan = plan_rows([1000, 333], 64, rng)
     sizes = [np.bincount(keys, minlength=plan.n_parts) for keys in plan.keys]
@@ -215,7 +215,7 @@ def test_a_row_far_off_does_not_move_the_middle(rng):
 
 
 def test_rows_that_thinning_leaves_out_are_not_among_the_means_of_the_units(rng):
-    # Five rows of the last subject stand for it, one in each thinning, and two are left out.
+    # Five rows represent the last subject, one in each thinning, and two rows are left out.
     codes = [np.repeat(np.arange(7), [1, 1, 1, 1, 1, 1, 7]), np.arange(7, 14)]
     plan = plan_subjects(codes, 100, 500, rng)
     owners, rows = np.concatenate(plan.keys), rng.normal(size=(20, 3))
@@ -230,7 +230,7 @@ def test_differences_of_middles_are_kept_as_far_as_chance_explains_them(rng):
     rows = [rng.lognormal(size=(n, 90)) for n in (20, 35)]
     deck = Deck(plan_rows([20, 35], 99, rng), np.concatenate(rows), np.arange(55), np.ones(55))
     np.testing.assert_allclose(np.ptp(centred(deck, own=True).rows - deck.rows, axis=0), 0.0, atol=1e-12)
-    # A larger difference gets the length that chance has on average: 90 columns of variance 1 / 20 + 1 / 35.
+    # A larger difference is shortened to its expected length under chance: 90 columns of variance 1 / 20 + 1 / 35.
     rows = [rng.normal(size=(20, 90)) + 5.0, rng.normal(size=(35, 90))]
     deck = Deck(plan_rows([20, 35], 99, rng), np.concatenate(rows), np.arange(55), np.ones(55))
     left = centred(deck, own=True).rows

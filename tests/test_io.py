@@ -1,4 +1,4 @@
-"""Files of every kind give the same rows, in batches and at once; and what is written is read again."""
+"""Files of every kind give the same rows, in batches and as a whole, and written files can be read again."""
 
 from __future__ import annotations
 
@@ -293,7 +293,7 @@ def test_random_dialects_are_read_without_a_wrong_number(tmp_path):
         rng = np.random.default_rng(seed)
         content, options, values = random_dialect(rng)
         if seed % 3 == 0:
-            # What is not said is found in the file, or refused.
+            # Options that are not given are detected in the file, or the file is refused.
             options |= {"header": None, "delimiter": None, "decimal": "."}
         path = tmp_path / ("table.csv.gz" if seed % 5 == 0 else "table.csv")
         path.write_bytes(gzip.compress(content) if seed % 5 == 0 else content)

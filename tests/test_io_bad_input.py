@@ -197,7 +197,7 @@ DAMAGED = [name for name in FILES if not name.endswith(".zarr")]
 
 
 def _read_all(path, report):
-    """Read a file in a process of its own, which damage must not end."""
+    """Read files in a separate process, which damaged files must not crash."""
     for place, content in report.recv():
         path.write_bytes(content)
         try:

@@ -1,4 +1,4 @@
-"""Kernel methods beside the paper's equations, their limits, and hard cases."""
+"""Kernel methods compared with the paper's equations, their limits, and hard cases."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_hidden_circles_are_found_by_default(kind):
 
 def test_several_backgrounds_together_show_what_one_alone_does_not():
     data = make_hidden_circles(n_backgrounds=2)
-    # The ridge of the paper: the rule chooses a larger one here, which hides the circles.
+    # Use the ridge of the paper, because the rule chooses a larger one, which hides the circles.
     kernel = {"kernel": "homogeneous_polynomial", "degree": 2, "epsilon": 1e-4}
     both = KernelDiscriminativePCA(**kernel).fit(data.target, background=data.backgrounds)
     assert clustering_error(both.transform(data.target), data.labels) == 0.0
@@ -158,7 +158,7 @@ def test_learned_weights_are_the_best_of_a_grid_of_fits():
     X[:, 1] = X[:, 0] ** 2 + 0.3 * X[:, 1]
     given = {"kernel": ["linear", ("homogeneous_polynomial", {"degree": 2})], "epsilon": 0.1}
     model = KernelDiscriminativePCA(1, kernel_weights="learn", **given).fit(X, background=Y)
-    # In units of the mean of each kernel's diagonal over the target.
+    # Weights are in units of the mean of each kernel's diagonal over the target.
     lengths = np.sum(X**2, axis=1)
     weights = np.array([[share, 4 - share] for share in range(5)]) / [lengths.mean(), np.mean(lengths**2)]
     fits = [KernelDiscriminativePCA(1, kernel_weights=own, **given).fit(X, background=Y) for own in weights]
@@ -173,7 +173,7 @@ def test_a_kernel_that_is_too_narrow_has_no_ratio(rng):
     with pytest.warns(FindingWarning, match="too narrow"):
         model = KernelDiscriminativePCA(1, gamma=1.0).fit(X, background=Y)
     assert np.isnan(model.ratio_[0])
-    # The default follows the distances between rows.
+    # The default width is computed from the distances between rows.
     assert 0.1 < KernelDiscriminativePCA(1).fit(X, background=Y).ratio_[0] < 10
 
 

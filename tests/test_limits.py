@@ -36,7 +36,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::standout._messages.FindingWarni
 @pytest.mark.parametrize(
     ("rows", "width", "d", "expected"),
     [
-        # From all columns to two, or to the components, by equal factors: fifteen numbers, rounded.
+        # Fifteen numbers, rounded, from all columns down to two or to the number of components, by equal factors.
         ((20, 20), 12, 1, [12, 11, 9, 8, 7, 6, 5, 4, 3, 2]),
         # Wide rows: half as many columns as there are rows, after all columns.
         ((8, 12), 100, 3, [100, 10, 9, 8, 7, 6, 5, 4, 3]),
@@ -56,7 +56,7 @@ def test_a_fold_has_two_rows_of_each_dataset(rng, rows, cv, expected):
     X, Y = rng.normal(size=(30, 2)), rng.normal(size=(rows, 2))
     for target, background in ((X, Y), (Y, X)):
         assert DiscriminativePCA(1, shrinkage=0.1, cv=cv).fit(target, background=background).n_folds_ == expected
-    # In batches the number of folds is fixed by the first one.
+    # In batches, the first batch fixes the number of folds.
     grown = DiscriminativePCA(1, shrinkage=0.1, cv=cv).partial_fit(X[:2], background=Y[:2])
     grown.partial_fit(X[2:], background=Y[2:] if rows > 2 else None)
     assert grown.n_folds_ == (expected if expected == cv else 0)
@@ -196,7 +196,7 @@ def test_errors_of_rounding_are_those_of_both_matrices_and_of_the_solver(unit):
     sums = diagonal_sums([8.0 * unit, 2.0 * unit], [1.0, 1.0])
     found = solve(sums, Problem(2))
     np.testing.assert_allclose(found.values, [8.0 * unit, 2.0 * unit])
-    # One unit from A and from B, and the largest value over each value from the solver.
+    # One unit of rounding comes from A, one from B, and the largest value divided by each value from the solver.
     np.testing.assert_allclose(found.rounding, np.finfo(float).eps * np.array([3.0, 6.0]))
     # The error of a difference 8 - 1.5 or 2 - 1.5 is relative to 8 or 2: all variances, and the largest.
     found = solve(diagonal_sums([8.0 * unit, 2.0 * unit], [unit, unit]), Problem(2, kind="difference", alpha=1.5))
@@ -232,7 +232,7 @@ def test_rows_that_differ_by_rounding_of_their_mean_span_no_direction(rng, lengt
 def test_merged_sums_of_norms_have_the_shrinkage_of_all_rows_in_any_unit(rng, unit):
     rows = rng.normal(size=(30, 8)) * np.arange(1, 9) + 2.0
     first, second, whole = (gather(unit * part, norms=True) for part in (rows[:12], rows[12:], rows))
-    # Fourth powers are merged with the scatter of each part: exact for these without weights.
+    # Fourth powers are merged by the scatter of each part, which is exact here without weights.
     assert ledoit_wolf(first + second) == pytest.approx(ledoit_wolf_shrinkage(rows), rel=1e-6)
     assert ledoit_wolf(whole.without(first)) == pytest.approx(ledoit_wolf(second), rel=1e-6)
 
@@ -281,7 +281,7 @@ def test_a_statistic_has_the_representatives_of_what_the_data_chose(rng):
     assert values(many, "shrinkage", n_columns=5) == [(0.03, 5), (0.5, 5)]
     assert values(many, "alpha", kind="difference") == [(0.25, None), (1.0, None), (3.75, None), (15.0, None)]
     assert values(many, "epsilon", epsilon=1.0) == [(4e-4, None), (4e-2, None), (1.2, None), (40.0, None)]
-    # A tenth of the columns, with the first and the last value.
+    # A tenth of the columns is combined only with the first and the last value.
     ends = [(1e-9, None), (0.01, None), (0.1, None), (0.7, None), (1e-9, 2), (0.7, 2)]
     assert values(many, "shrinkage", columns_chosen=True, n_columns=7) == ends
     assert values(many, "shrinkage", False, True, shrinkage=0.2, n_columns=7) == [(0.2, None), (0.2, 2)]
@@ -383,7 +383,7 @@ def test_spectral_weights_are_among_the_most_that_have_one_view():
     sums = diagonal_sums([1.0, 1.0, 1.0], [10.0, 1.5, 0.1], [0.1, 1.5, 10.0])
     first, _ = choose_weights("spectral", sums, Problem(weights=(0.5, 0.5))).weights
     assert 0.25 <= first <= 0.75
-    # One view for all weights.
+    # All weights have one view.
     sums = diagonal_sums([9.0, 1.0, 1.0], [1.0, 1.5, 1.1], [1.1, 1.5, 1.0])
     assert sum(choose_weights("spectral", sums, Problem(weights=(0.5, 0.5))).weights) == 1.0
 

@@ -160,7 +160,7 @@ def test_few_rows_of_single_precision_keep_what_a_small_shrinkage_adds(rng):
 def test_columns_that_are_nearly_combinations_of_others_keep_their_digits(rng):
     X, Y = rng.normal(size=(2, 200, 4)) * [1, 1, 1, 2]
     X[:, 3] *= 3
-    # The last column is visible only in the seventh digit of the others: products have lost it, roots have not.
+    # The last column affects only the seventh digit of the others. Products lose it, roots keep it.
     mix = np.eye(4)
     mix[3, :3] = 1.0
     mix[3, 3] = 1e-7
@@ -202,7 +202,7 @@ def test_noise_has_a_ratio_near_one_and_not_the_eigenvalue(rng):
 def test_folds_are_brought_to_the_order_of_the_fit_whatever_the_units(kind, units):
     rng = np.random.default_rng(1)
     X, Y = rng.normal(size=(20, 6)) * [3, 3, 3, 1, 1, 1], rng.normal(size=(40, 6))
-    # Units of columns do not matter to dPCA without shrinkage; one unit of all does not matter to any method.
+    # dPCA without shrinkage does not depend on units of columns. No method depends on one unit of all columns.
     given = {"shrinkage": None} if kind is DiscriminativePCA else {"alpha": 1.0}
     units = units if kind is DiscriminativePCA else np.max(units)
     expected = kind(3, **given).fit(X, background=Y).ratio_

@@ -61,7 +61,7 @@ def test_weights_are_in_the_held_out_ratio(data, rng):
     mean = np.average(target, axis=0, weights=weights)
     np.testing.assert_allclose(np.average((target - mean) ** 2, axis=0, weights=weights), model.ratio_, rtol=1e-8)
     np.testing.assert_allclose(other.var(axis=0), 1.0, rtol=1e-8)
-    # Equal weights of any size are no weights.
+    # Equal weights of any size have no effect.
     one = DiscriminativePCA(1).fit(X, background=Y, sample_weight=np.full(len(X), 7.0))
     none = DiscriminativePCA(1).fit(X, background=Y)
     np.testing.assert_allclose(one.ratio_, none.ratio_, rtol=1e-10)
@@ -115,7 +115,7 @@ def test_wide_scaled_rows_equal_scaled_columns(rng):
     model = DiscriminativePCA(2, shrinkage=0.5, scale="pooled", cv=None).fit(X, background=Y)
     other = DiscriminativePCA(2, shrinkage=0.5, cv=None).fit(X / spread, background=Y / spread)
     np.testing.assert_allclose(model.eigenvalues_, other.eigenvalues_, rtol=1e-9)
-    # The sign is that of the largest entry, which is another one in scaled columns.
+    # The largest entry sets the sign. In scaled columns it is a different entry.
     signs = np.sign((model.correlations_ * other.correlations_).sum(axis=1))
     np.testing.assert_allclose(model.transform(X), signs * other.transform(X / spread), atol=1e-8)
     np.testing.assert_allclose(model.correlations_, signs[:, None] * other.correlations_, atol=1e-8)
@@ -155,7 +155,7 @@ def test_few_columns_are_a_fit_to_these_columns(data):
 @pytest.mark.parametrize("wide", [False, True], ids=["tall", "wide"])
 @pytest.mark.parametrize("scaled", [False, True], ids=["plain", "scaled"])
 def test_columns_are_left_out_by_their_patterns_step_by_step(rng, kind, wide, scaled):
-    """A third goes each time: the columns with the smallest ``|B u| / √B_jj``, each by its best component."""
+    """Each step leaves out a third: the columns with the smallest ``|B u| / √B_jj``, each by its best component."""
     X, Y, Z = (rng.normal(size=(n, 60)) * np.geomspace(1, 9, 60) for n in ((14, 12, 9) if wide else (150, 140, 130)))
     X[:, [3, 30]] += 6 * rng.normal(size=(len(X), 2))
     given = {"shrinkage": 0.3} if kind is DiscriminativePCA else {"alpha": 1.5}

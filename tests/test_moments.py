@@ -152,7 +152,7 @@ def test_every_representation_has_the_same_answers(kind, shape, offset, rng):
     moments = of_kind(X, kind)
     covariance = reference(X)[1]
     U = rng.normal(size=(shape[1], 3))
-    # The rounding of the data at `offset` limits the accuracy of all of them.
+    # The rounding of the data at `offset` limits the accuracy of all moments.
     near = {"rtol": 1e-10, "atol": 1e-11 * covariance.max() + 1e-15 * offset}
     np.testing.assert_allclose(moments.covariance(), covariance, **near)
     np.testing.assert_allclose(moments.variances, np.diagonal(covariance), **near)

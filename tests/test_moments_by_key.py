@@ -59,7 +59,7 @@ def test_folds_have_equal_sizes_no_short_period_and_do_not_depend_on_batches():
         assert set(np.bincount(folds)) == {1000}
         np.testing.assert_array_equal(FoldPattern(n_folds, 30).of(np.arange(7, 207)), folds[37:237])
         if n_folds > 2:
-            # Every class of rows that repeats with the number of folds is in several folds.
+            # Rows whose distance is the number of folds are in several folds.
             assert all(len(set(folds[start::n_folds])) > 1 for start in range(n_folds))
 
 

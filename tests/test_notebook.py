@@ -23,7 +23,7 @@ CELLS = [DATA, "standout.report(model, X, background=Y, test=None)", "page = sta
 
 @pytest.fixture
 def client():
-    """Return a running kernel after three cells. Its server answers as long as it runs."""
+    """Return a running kernel after three cells. The server of the exploration answers as long as the kernel runs."""
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in CELLS])
     client = nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3")
     with client.setup_kernel():
@@ -41,7 +41,7 @@ def test_a_notebook_shows_the_model_the_report_and_the_exploration(client):
     frame = shown(client, 1)
     page = html.unescape(re.fullmatch(r'<iframe [^>]*sandbox="allow-scripts" srcdoc="(.*)"></iframe>', frame, re.S)[1])
     assert page.startswith("<!doctype html>")
-    # The limit of an inlined report.
+    # The report inside the frame must be small.
     assert "column 2" in page
     assert len(frame) < 0.7e6
     address = html.unescape(re.search(r'<iframe src="([^"]*)"', shown(client, 2))[1])

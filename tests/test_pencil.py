@@ -1,4 +1,4 @@
-"""The solvers: against SciPy and mpmath, against each other, in any units, and at the edges where others fail."""
+"""The solvers: against SciPy and mpmath, against each other, in any units, and where other solvers fail."""
 
 import mpmath
 import numpy as np
@@ -44,7 +44,7 @@ def test_every_solver_finds_the_leading_vectors_of_a_difference(solver, alpha, s
     solution = solved(difference, solver, 3, target, backgrounds, [0.3, 0.7], alpha)
     matrix = covariance(target) - alpha * (0.3 * covariance(backgrounds[0]) + 0.7 * covariance(backgrounds[1]))
     values, vectors = (found[..., ::-1] for found in linalg.eigh(matrix))
-    # The error of a difference is relative to the variance from which is subtracted.
+    # The error of a difference is relative to the variance of the target.
     np.testing.assert_allclose(solution.values, values[:3], atol=1e-9 * np.trace(covariance(target)))
     np.testing.assert_allclose(solution.vectors.T @ solution.vectors, np.eye(3), atol=1e-10)
     if shape != "wide" or alpha == 0.0:

@@ -1,4 +1,4 @@
-"""Models in files: everything comes back, nothing else is made, and damaged or forged files have one clear error."""
+"""Models in files: everything is restored, nothing else is made, and damaged or forged files have one clear error."""
 
 import contextlib
 import json
@@ -247,7 +247,7 @@ def test_damaged_files_and_other_formats_have_one_error(saved, tmp_path):
             warnings.simplefilter("ignore")
             refused += 1
             load(broken)
-            # Some changes only change a number.
+            # Some changes affect only a number, and the file loads.
             refused -= 1
     assert refused > 30
 

@@ -162,7 +162,7 @@ def test_a_plain_pipeline_with_steps_is_refused(data):
     nested = Pipeline([("outer", StandardScaler()), ("inner", Pipeline([("dpca", DiscriminativePCA(1))]))])
     with pytest.raises(ValueError, match="not the background"):
         nested.fit(X, inner__dpca__background=Y)
-    # One step, and no background, are right.
+    # A pipeline of one step, and a fit without a background, are allowed.
     alone = plain_pipeline(DiscriminativePCA(1)).fit(X, discriminativepca__background=Y)
     assert alone[-1].background_n_samples_ == [90]
     assert made.fit(X)[-1].background_n_samples_ == []
@@ -183,7 +183,7 @@ def test_routing_leaves_the_request_unset(data):
 
 
 class FittedInside(TransformerMixin, BaseEstimator):
-    """A step of a user that has a background of its own."""
+    """A step that a user wrote, with a separate background."""
 
     def __init__(self, background):
         self.background = background

@@ -1,4 +1,4 @@
-"""A private release: what one row can change, which noise is added, what an attacker can tell, what is refused."""
+"""A private release: the effect of one row, the noise, attacks, and refused input."""
 
 import json
 import math
@@ -38,7 +38,7 @@ def rng():
 
 @pytest.fixture
 def without_noise(monkeypatch):
-    """Have releases return the exact sums."""
+    """Make releases return the exact sums."""
     monkeypatch.setattr(_release, "with_noise", lambda exact, scale: exact)
     monkeypatch.setattr(_release, "warn_if_few", lambda moments, delta: None)
 
@@ -129,7 +129,7 @@ def test_released_sums_have_the_stated_noise(rng, quiet):
     exact = packed(sum_up(rows, Grid(np.zeros(40), np.ones(40), 2.0)))
     errors = np.concatenate([(release(rows, **bounds(40), **BUDGET).released - exact) for _ in range(4)])
     relative = errors / noise_for(ROW_SENSITIVITY, 1.0, 1e-6)[0]
-    # 3,444 entries: six standard errors of the mean and of the variance.
+    # The tolerances are six standard errors of the mean and of the variance of 3,444 entries.
     assert abs(relative.mean()) < 6 / math.sqrt(len(relative))
     assert abs(relative.var() - 1.0) < 6 * math.sqrt(2 / len(relative))
     sums = release(np.zeros((5000, 60)), **bounds(60), **BUDGET)
@@ -138,7 +138,7 @@ def test_released_sums_have_the_stated_noise(rng, quiet):
 
 
 def audited_epsilon(noise_times, monkeypatch, n_releases, delta=1e-3):
-    """Tell a dataset from one with another row as an attacker would; return ε that is certain at 99.9 %."""
+    """Distinguish a dataset from one with another row, as an attacker would. Return a lower bound of ε (99.9 %)."""
     real = noise_for(ROW_SENSITIVITY, 1.0, delta)
     monkeypatch.setattr(_release, "noise_for", lambda *_: (real[0] * noise_times, real[1]))
     rows = np.array([[0.2], [-0.1], [0.0]])

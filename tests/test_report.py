@@ -1,4 +1,4 @@
-"""Findings, sentences, page and picture: one dict, and every surface shows it."""
+"""Findings, and the sentences, the page and the picture that are made from them."""
 
 import json
 import os
@@ -72,7 +72,7 @@ def test_the_ratio_is_the_same_on_every_surface(case):
     assert shown in found["headline"]
     assert f"<b>{shown} ×</b>" in case.html()
     assert one["interval"][0] < one["ratio"] < one["interval"][1]
-    # The held-out scores that are drawn are those of scores.csv: their variances have this ratio.
+    # The held-out scores in the pictures and in scores.csv are the same: their variances have this ratio.
     target, background = one["variances"]
     assert target / background == pytest.approx(one["ratio"], rel=1e-6)
     if found["datasets"][0]["outlying"] is None:
@@ -197,7 +197,7 @@ def test_patterns_of_pixels_are_images():
     pattern = np.abs(np.array(found["images"]["patterns"][0])).reshape(8, 8)
     assert pattern[2:6, 3:5].min() > 2 * pattern[:2].max()
     assert np.mean(found["images"]["high"]) != np.mean(found["images"]["low"])
-    # Numbers of pixels are not worth a name.
+    # The headline does not name single pixels.
     assert "led by" not in found["headline"]
 
 

@@ -15,7 +15,7 @@ def browser():
 
 @pytest.fixture
 def visit(browser, tmp_path):
-    """Open the page of a case, and check in the end that it was quiet and loaded nothing."""
+    """Open the page of a case, and check at the end that it had no errors and loaded nothing."""
     visits = []
 
     def opened(case, **options):

@@ -81,7 +81,7 @@ def test_numbers_of_respondents_are_named_among_answers(rng):
         {"kind": "means", "apart": 0.0},
         *columns(parts, ["respondent", *(f"Q{k}" for k in range(8))], scaled=True),
     ]
-    # An id that leads the means is said before them.
+    # The caution about a column of ids comes before the caution about the means.
     assert [caution["kind"] for caution in worded(found)] == ["ids", "means"]
     assert worded(found)[0]["text"] == "Columns number the rows, like an id: respondent."
 

@@ -1,4 +1,4 @@
-"""Robust weights: rows and cells that do not belong are found, and ordinary rows keep their weight."""
+"""Robust weights: outlying rows and cells are found, and ordinary rows keep their weight."""
 
 import pickle
 
@@ -14,7 +14,7 @@ SHAPES = {"tall": (600, 40), "square": (60, 60), "wide": (80, 300)}
 
 
 def factors(shape, rng, n_factors=5):
-    """Rows of a few strong factors and noise."""
+    """Return rows of a few strong factors and noise."""
     loadings = rng.normal(size=(n_factors, shape[1])) / np.sqrt(shape[1])
     return 10.0 * rng.normal(size=(shape[0], n_factors)) @ loadings + rng.normal(size=shape)
 
@@ -84,7 +84,7 @@ def test_weights_are_five_passes_of_student_t_weights_written_out(shape, whole):
         apart = np.array([row @ np.linalg.solve(left, row) for left, row in zip(without, away, strict=True)])
         typical = np.median(np.cbrt(apart)) ** 3
         weights = (3 + typical) / (3 + np.maximum(apart, typical))
-    # A sample is weighed as rows that are not in it will be.
+    # A sample uses distances without each row, because later rows are not in the sample either.
     cubic = np.cbrt(own if whole else apart)
     # At least the spread of normal rows (Wilson and Hilferty, 1931).
     usual = np.median(cubic) * np.sqrt(2 / (9 * shape[1]))

@@ -1,4 +1,4 @@
-"""One matrix, case x route: however the rows arrive, the answer and the choice are those of arrays."""
+"""Every case by every route: all forms of rows have the same answer and choice as arrays."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ def _frame(rows):
 
 
 def _shuffled_frame(rows):
-    # Columns are found by name. The first dataset has the order that counts.
+    # Columns are found by name. The first dataset sets their order.
     frame = _frame(rows)
     return frame if len(rows) == 130 else frame[frame.columns[::-1]]
 

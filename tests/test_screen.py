@@ -127,7 +127,7 @@ def check_null(kind, n_controls, n_columns, n_screens):
     tables = null_p_values(n_screens, lambda rng: (null_rows(kind, len(labels), n_columns, rng), labels, None))
     p = np.concatenate([table["p_value"] for table in tables])
     assert kstest(p, "uniform").pvalue > 0.005
-    # The share of screens is 7 %, and three standard errors.
+    # The expected share of screens is at most 7 %. Add three standard errors.
     assert share_of_screens(tables) <= 0.07 + 3 * np.sqrt(0.07 * 0.93 / n_screens)
 
 
@@ -182,7 +182,7 @@ def test_tail_beyond_the_draws_is_that_of_the_exact_law():
     sizes = np.array([50, 100])
     null = Null(sizes, [side.draws(sizes, 2000, rng)])
     for p in (1e-4, 1e-6, 1e-9):
-        # The scaled shift of independent normal columns is chi-squared, less its mean. The others add nothing.
+        # The scaled shift of independent normal columns is chi-squared, minus its mean. Other statistics are missing.
         scaled = np.array([chi2.isf(p, 20) - 20, *[np.nan] * 3])
         found = np.exp(3 - null.logarithms(70, scaled)[1].sum())
         assert abs(np.log(found / p)) < 0.12 * abs(np.log(p))
@@ -201,7 +201,7 @@ def test_the_law_of_the_sum_is_that_of_dependent_statistics():
 
 
 def test_the_tail_of_the_sum_is_not_too_short_for_statistics_some_of_which_are_equal():
-    # Twice an exponential variable and two others: a gamma law of the same mean and variance is too short.
+    # The sum has one exponential variable twice, and two others. A gamma law with its moments has a shorter tail.
     draws = rng_of(0).exponential(size=(4000, 3))[:, [0, 0, 1, 2]]
     mean, deviation, skewness = moments_of_sum(draws)
     assert skewness == pytest.approx(20 / 6**1.5, rel=0.05)
@@ -376,7 +376,7 @@ def test_control_guides_do_not_stand_out_within_replicates(data_dir):
     rows, cells = expression(data_dir / "eccite_seq.h5ad")
     own = (cells["target"] == "non-targeting").to_numpy()
     rows, guides, replicates = rows[own], cells["grna"][own].to_numpy(), cells["bio_rep"][own]
-    # Guides have between 9 and 60 % of their cells in the first replicate, which is a difference without `groups`.
+    # Guides have between 9 and 60 % of their cells in the first replicate. Without `groups`, this is a difference.
     p = [
         screen(rows, guides == guide, control=False, groups=replicates).table["p_value"].iloc[0]
         for guide in np.unique(guides)

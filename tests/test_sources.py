@@ -1,4 +1,4 @@
-"""Datasets of every form give the same rows, and everything about them is checked once, at the door."""
+"""Datasets of every form give the same rows, and everything about them is checked once, when they are opened."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ def test_named_columns_are_beside_the_rows_and_not_features():
         assert first.subjects.tolist() == [0, 1, 1, 1]
         assert second.subjects.tolist() == [1, 1, 1, 0]
         assert first.subject_names.tolist() == ["u", "v"]
-        # About their means: 40 years, one of four.
+        # Values minus their means: 40 years, and one of four rows.
         assert first.covariates.tolist() == [[-10.0, -0.25], [0.0, 0.75], [10.0, -0.25], [0.0, -0.25]]
         with pytest.raises(InvalidValueError, match="adjust has 2 columns, which would explain most of the 3 rows"):
             open_datasets(make(frame[:3]), make(frame), groups="donor", adjust=["age", "sex"])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
-# As in `typing`, which would double the time until the command line shows its help.
+# Type checkers know this name from `typing`. An import of `typing` would double the time until the command line shows
+# its help.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from standout.estimators import *  # noqa: F403
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 
     __version__: str
 
-# Each module with its public names here. It is imported when it is first used: SciPy and scikit-learn take a second to
-# load, and neither the version nor the help of a command needs them.
+# Each module, with its names that are public here. A module is imported when it is first used. SciPy and scikit-learn
+# take a second to load, and the version and the help of a command do not need them.
 _NAMES = {
     "estimators": "BackgroundPipeline BackgroundSearchCV ContrastivePCA DiscriminativePCA KernelContrastivePCA "
     "KernelDiscriminativePCA make_pipeline",
@@ -42,7 +43,7 @@ _HOMES = {name: module for module, names in _NAMES.items() for name in names.spl
 
 
 def __dir__() -> list[str]:
-    # Without the names that this module imports for itself.
+    # Leave out names such as `import_module` that are not public.
     return sorted({*(name for name in globals() if name.startswith("__")), *_HOMES, *_NAMES})
 
 
@@ -60,6 +61,6 @@ if not TYPE_CHECKING:
             thing = import_module(f"standout.{name}")
         else:
             raise AttributeError(f"module 'standout' has no attribute {name!r}")
-        # Python finds it without this function from now on.
+        # From now on, Python finds the name without this function.
         globals()[name] = thing
         return thing

@@ -1,4 +1,4 @@
-"""From an AnnData to the datasets of a fit, and from the fit back into the AnnData."""
+"""Make the datasets of a fit from an AnnData, and write the results of the fit into it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SLICE = 4096
 def cells_of(
     adata: Any, groupby: str, target: Any, background: Any = None, **_: Any
 ) -> tuple[dict[str, Any], list[Mask]]:
-    """Return the names of the conditions, and the cells of the target and of each background."""
+    """Return the names of the conditions, and masks of the cells of the target and of each background."""
     labels = words(adata, groupby, "groupby")
     names = sorted(set(labels.tolist()) - {""})
     what = f"a condition of adata.obs[{groupby!r}]"
@@ -52,7 +52,7 @@ def cells_of(
 def matrix_of(
     adata: Any, layer: str | None = None, use_rep: str | None = None, mask_var: Any = None, **_: Any
 ) -> tuple[Any, Mask | None, dict[str, Any]]:
-    """Return the matrix, the genes of it that are used (None for all), and parameters to be remembered."""
+    """Return the matrix, a mask of the genes that are used (None for all), and the parameters to store."""
     if use_rep is None:
         genes, mask = _genes(adata, mask_var)
         return layer_of(adata, layer), genes, {"layer": layer, "mask_var": mask}
@@ -80,19 +80,19 @@ def _beside(
 
 
 def names_of(method: str) -> tuple[str, str, str]:
-    """Return the key of scores of cells, of components of genes, and of all else, by scanpy's conventions."""
+    """Return the keys of the scores (obsm), the components (varm) and other results (uns), named as in scanpy."""
     return f"X_{method}", f"{method.removesuffix('pca')}PCs", method
 
 
 def fitted(method: str, adata: Any, params: Mapping[str, Any]) -> tuple[Any, list[Any], dict[str, Any]]:
-    """Fit a method to the chosen cells; return the model, the datasets, and facts beside their rows.
+    """Fit a method to the chosen cells; return the model, the datasets, and their subjects and covariates.
 
-    `params` are parameters of `tl.dpca`, and those of the method.
+    `params` has the parameters of `tl.dpca` and of the method.
     """
     matrix, genes, _ = matrix_of(adata, **params)
     cells = cells_of(adata, **params)[1]
     datasets, facts = [rows_of(matrix, some, genes) for some in cells], _beside(adata, cells, **params)
-    # Always arrays: a frame would have another index.
+    # Results must be arrays, because a frame would have a different index.
     model = ESTIMATORS[method](**{name: value for name, value in params.items() if name not in CHOICE})
     model.set_output(transform="default").fit(datasets[0], background=datasets[1:], **facts)
     return model, datasets, facts
@@ -148,7 +148,10 @@ def _columns_of(model: Any) -> dict[str, npt.NDArray[Any]]:
 
 
 def fit_of(adata: Any, key: str, *, on_genes: bool = False) -> tuple[Any, str, str]:
-    """Return the results of a fit in uns, and the keys of its scores and of its components, of genes if needed."""
+    """Return the results of a fit in uns, and the keys of its scores and of its components.
+
+    If `on_genes`, refuse a fit without components of genes.
+    """
     fits = [name for name, about in adata.uns.items() if isinstance(about, Mapping) and "ratio" in about]
     known(key, "key", fits, "a fit of standout.tl in adata.uns")
     of_cells, of_genes, _ = names_of(key) if key in ESTIMATORS else (key, key, key)
@@ -176,7 +179,7 @@ class Backed(Source):
 
 def rows_of(matrix: Any, cells: Mask | None, genes: Mask | None) -> Any:
     """Return some cells and genes: as an array if in memory, as a source if in a file."""
-    # A dataset of h5py has a file, a sparse one of anndata a group.
+    # A matrix in a file is a dataset of h5py, which has a file, or a sparse dataset of anndata, which has a group.
     if hasattr(matrix, "file") or hasattr(matrix, "group"):
         return Backed(matrix, cells, genes)
     rows = matrix if cells is None else matrix[cells]
@@ -192,7 +195,7 @@ def layer_of(adata: Any, layer: str | None) -> Any:
 
 
 def _genes(adata: Any, mask_var: Any) -> tuple[Mask | None, Any]:
-    """Return the genes to use (None means all), and the choice as it is stored."""
+    """Return a mask of the genes to use (None for all), and the choice in the form in which it is stored."""
     if mask_var is UNSET:
         mask_var = "highly_variable" if "highly_variable" in adata.var.columns else None
     if mask_var is None:
@@ -208,13 +211,13 @@ def _genes(adata: Any, mask_var: Any) -> tuple[Mask | None, Any]:
 
 
 def words(adata: Any, column: str, parameter: str) -> npt.NDArray[Any]:
-    """Return a column of obs as words: 1.0 as 1, and missing ones empty."""
+    """Return a column of obs as words: 1.0 as 1, and missing values as empty strings."""
     known(column, parameter, adata.obs.columns, "a column of adata.obs")
     return np.array([word(value) for value in adata.obs[column].astype(object)], dtype=object)
 
 
 def _conditions(given: Any, parameter: str, names: Sequence[str], what: str) -> list[str]:
-    """Check the names of conditions."""
+    """Return the names of conditions as words. Refuse unknown and repeated names."""
     several = not isinstance(given, str) and hasattr(given, "__iter__")
     found = [word(name) for name in (given if several else [given])]
     if not found or len(set(found)) < len(found):
@@ -226,7 +229,7 @@ def _conditions(given: Any, parameter: str, names: Sequence[str], what: str) -> 
 
 
 def check_annotated(adata: Any, copy: bool) -> None:
-    """Refuse an object that is not an AnnData, and one into which no result can be written."""
+    """Refuse an object that is not an AnnData, or an AnnData into which no result can be written."""
     if not all(hasattr(adata, name) for name in ("obs", "var", "obsm", "varm", "uns", "n_obs", "n_vars")):
         problem = f"adata is a {type(adata).__name__}, but an AnnData is needed"
         raise InvalidTypeError(problem, advice="Use DiscriminativePCA for arrays.")
@@ -236,7 +239,7 @@ def check_annotated(adata: Any, copy: bool) -> None:
 
 
 def check_genes(genes: Any, name: str = "adata") -> None:
-    """Refuse genes of the same name."""
+    """Refuse several genes of the same name."""
     repeated = genes[genes.duplicated()].unique().tolist()
     if repeated:
         problem = f"{name} has several columns of {listed('gene', repeated)}"
@@ -244,7 +247,7 @@ def check_genes(genes: Any, name: str = "adata") -> None:
 
 
 def scores_of(adata: Any, key: str, components: Sequence[int]) -> tuple[Float, Mask, Mask]:
-    """Return the scores along some components, and which cells are the target and the backgrounds of the fit."""
+    """Return the scores along some components, and masks of the target and the backgrounds of the fit."""
     about, of_cells, _ = fit_of(adata, key)
     scores = np.asarray(adata.obsm[of_cells])
     for number in components:

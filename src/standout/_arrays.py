@@ -40,16 +40,16 @@ Result = TypeVar("Result")
 BLOCK_BYTES = 8 * 2**20
 UNCOPIED_BYTES = 128 * 2**20
 
-# Up to this share of non-zeros a sparse product is faster than the dense one: per stored number SciPy multiplies sparse
-# matrices, on one core, at about 1/500 of the speed of BLAS, and the work grows with the square of the density.
+# Up to this share of non-zeros a sparse product is faster than a dense one. For each multiplication SciPy needs about
+# 500 times as long as BLAS, on one core, but the number of multiplications grows with the square of the share.
 SPARSE_DENSITY = 0.03
 
 # OpenBLAS 0.3 with several threads can crash on a symmetric product of 17,500 columns or more. Larger products are made
 # in panels, as general products.
 SAFE_SYMMETRIC = 16384
 
-# From this many columns on, a device makes symmetric products in panels: five products instead of eight.
-# For fewer multiplications, starting threads takes longer than the product.
+# From this many columns on, a device computes symmetric products in panels, which saves 3 of 8 multiplications. For
+# fewer multiplications than the last number, starting threads takes longer than the product.
 PANELS_FROM, N_PANELS, PANELS_WORTH = 256, 4, 2**34
 
 # BLAS does not start threads for products with a smaller matrix.
@@ -58,12 +58,12 @@ SMALL_SIZE = 8192
 # Up to this number of multiplications, BLAS uses one thread. 2**33 is a factorisation of 2,048 columns.
 SERIAL_WORK = 2**33
 
-# Maximum number of parts in work. All of them are in memory.
+# Maximum number of parts of the data that are processed at a time. All of them are in memory.
 MOST_WORKERS = 4
 
 
 class _Thread(local):
-    """Whether a thread is one of several of `in_order`, so that a product must let the others run."""
+    """Whether a thread is one of the threads of `in_order`. Its products must then let the other threads run."""
 
     is_one_of_several = False
 
@@ -74,22 +74,22 @@ _thread = _Thread()
 
 
 def is_sparse(rows: Rows) -> bool:
-    """Tell whether the rows are a SciPy sparse matrix or array."""
+    """Return whether the rows are a SciPy sparse matrix or array."""
     return not isinstance(rows, np.ndarray) and bool(sparse.issparse(rows))
 
 
 def is_thin(rows: Rows) -> bool:
-    """Tell whether the rows are so sparse that sparse products are faster than dense ones."""
+    """Return whether the rows are so sparse that sparse products are faster than dense products."""
     return is_sparse(rows) and rows.nnz <= SPARSE_DENSITY * rows.shape[0] * max(rows.shape[1], 1)
 
 
 def is_single(rows: Rows) -> bool:
-    """Tell whether the rows are in single precision."""
+    """Return whether the rows are in single precision."""
     return bool(rows.dtype == namespace(rows).float32)
 
 
 def is_plain(rows: Rows) -> bool:
-    """Tell whether blocks of the rows can be multiplied in float64 without a copy."""
+    """Return whether blocks of the rows can be multiplied in float64 without a copy."""
     if is_foreign(rows):
         return bool(rows.dtype == namespace(rows).float64)
     if is_sparse(rows) or rows.dtype != np.float64:
@@ -120,10 +120,10 @@ def in_type_of(numbers: Array, rows: Rows) -> Array:
 
 
 def all_finite(rows: Rows) -> bool:
-    """Tell whether all numbers are finite."""
+    """Return whether all numbers are finite."""
     numbers = rows if type(rows) is np.ndarray or not is_sparse(rows) else rows.data
     xp = namespace(numbers)
-    # A finite sum has finite terms and needs no copy. An infinite one can also come from overflow.
+    # If the sum is finite, all terms are finite, and no copy is needed. An infinite sum can also come from overflow.
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(xp.isfinite(xp.sum(numbers))) or bool(xp.all(xp.isfinite(numbers)))
 
@@ -232,7 +232,7 @@ def mirror(lower: Array) -> None:
 def weighted_sum(weights: Float, rows: Rows) -> Float:
     """Sum the rows, each multiplied by its weight."""
     if is_foreign(rows):
-        # A product of matrices: products with a vector, and CuPy's sums over rows, leave most of a device idle.
+        # Multiply matrices: products with a vector, and CuPy's sums over rows, leave most of a device idle.
         return product(like(weights, rows)[None, :], rows)[0, :]
     if not is_sparse(rows) and rows.flags.f_contiguous and not rows.flags.c_contiguous:
         return product(rows.T, weights[:, np.newaxis])[:, 0]
@@ -269,9 +269,9 @@ def sum_of_squares(numbers: Array) -> float:
 def in_order(function: Callable[[Item], Result], items: Iterable[Item]) -> Generator[Result]:
     """Apply a function to items in several threads, and yield the results in the order of the items.
 
-    Products of narrow tables gain nothing from the threads of BLAS, which wait for each other many times. One thread
-    per part never waits, so BLAS is limited to one thread meanwhile. Results come in the order of the items, so their
-    sum does not depend on the threads. An error is raised at the place of its item.
+    Products of narrow tables gain nothing from the threads of BLAS, which wait for each other many times. Here each
+    item has one thread, which does not wait, and BLAS is limited to one thread meanwhile. Results come in the order of
+    the items, so that their sum does not depend on the threads. An error is raised in place of the result of its item.
     """
     n_workers = min(MOST_WORKERS, cpu_count())
     waiting: deque[Future[Result]] = deque()
@@ -294,9 +294,9 @@ def in_order(function: Callable[[Item], Result], items: Iterable[Item]) -> Gener
 def one_blas_thread(n_products: float = 0.0) -> Iterator[None]:
     """Limit BLAS to one thread for work of at most `SERIAL_WORK` multiplications.
 
-    Threads of NumPy's and of SciPy's BLAS wait for each other: on two cores that others use, too, a fit of 784 columns
-    took 40 times as long, and one of 2,000 columns 7 times. The limit holds for the process: the last block to end
-    restores the threads.
+    The threads of NumPy's and of SciPy's BLAS wait for each other. On two cores that other programs used, too, a fit of
+    784 columns took 40 times as long with these threads, and a fit of 2,000 columns 7 times as long. The limit applies
+    to the whole process. When the last ``with`` block ends, the numbers of threads are restored.
     """
     if n_products > SERIAL_WORK:
         yield
@@ -322,7 +322,7 @@ def _blas() -> list[Any]:
 def _set_threads(numbers: list[int]) -> None:
     for library, number in zip(_blas(), numbers, strict=True):
         library.set_num_threads(number)
-        # From threadpoolctl 3.8 on, only the thread that set the limit could end it; here the last one has to.
+        # From threadpoolctl 3.8 on, only the thread that set the limit could end it. Here the last thread ends it.
         if hasattr(library, "clear_controlling_thread"):
             library.clear_controlling_thread(force=True)
 

@@ -1,4 +1,4 @@
-"""Columns that are neighbours: the Laplacian of a graph over them, for the parameter `smooth`."""
+"""The Laplacian of a graph of neighbouring columns, for the parameter `smooth`."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from scipy import sparse
 
 from standout._messages import InvalidValueError
 
-# A graph fills the matrix of the background, so that columns x columns numbers are needed.
+# With a graph, the matrix of the background is a dense array of columns x columns.
 MOST_COLUMNS = 8192
 _ADVICE = "Give 'chain', a pair of height and width, or a symmetric matrix with a positive weight for each edge."
 
 
 def laplacian(smooth: Any, n_features: int) -> sparse.csr_array:
-    """Return the Laplacian L times the strength from the parameter `smooth`: a graph, or a pair of graph and strength.
+    """Return the Laplacian L times the strength. `smooth` is a graph, or a pair of a graph and a strength.
 
     ``uᵀLu`` is the sum of ``w (uᵢ - uⱼ)²`` over all edges of weight w.
 

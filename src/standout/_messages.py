@@ -17,7 +17,8 @@ _UNSET: Any = object()
 class _Told(Exception):  # noqa: N818
     """An error or a warning in two parts: the problem, which may start with a parameter and its value, and advice.
 
-    Parameter names inside of the texts are in backticks. Another surface replaces them by its own names.
+    Parameter names in the texts are in backticks. Other interfaces, such as the command line, replace them by their own
+    names.
     """
 
     def __init__(self, problem: str, *, advice: str = "", parameter: str | None = None, value: Any = _UNSET) -> None:
@@ -71,7 +72,7 @@ class FindingWarning(CautionWarning):
 
 
 def warn_user(problem: str, *, category: type[CautionWarning] = CautionWarning, **fields: Any) -> None:
-    """Warn, and name the line outside of this library and scikit-learn that called it."""
+    """Warn, and report the line of the caller: the first one outside of this library and scikit-learn."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("standout", "sklearn"):
         frame = frame.f_back
@@ -101,7 +102,7 @@ def collected_warnings() -> Iterator[list[Any]]:
 
 
 def listed(noun: str, names: Iterable[Any], most: int = 5) -> str:
-    """Return a few names, each shortened, and the number of the others."""
+    """Return the first names, each shortened, and the number of further names."""
     every = list(names)
     some = ", ".join(repr(short(name)) if isinstance(name, str) else repr(name) for name in every[:most])
     more = f" and {len(every) - most} more" if len(every) > most else ""
@@ -120,7 +121,7 @@ def short(text: Any, most: int = LONGEST_NAME) -> str:
 
 
 def shown(path: Any) -> str:
-    """Return a path in quotes; of a long one the end, which has the name of the file."""
+    """Return a path in quotes. A long path is cut at its beginning, because its end has the name of the file."""
     words = str(path)
     return repr(words if len(words) <= LONGEST_PATH else f"...{words[3 - LONGEST_PATH :]}")
 

@@ -50,7 +50,7 @@ class Option:
     phrase : str
         The allowed values, as a docstring writes them: numbers first, then words in quotes, types, and None.
     command : bool
-        Whether the command line has it.
+        Whether the parameter is an option of the command line.
     """
 
     name: str
@@ -61,12 +61,12 @@ class Option:
 
     @property
     def help(self) -> str:
-        """Its effect, in one to three sentences."""
+        """The effect of the parameter, in one to three sentences."""
         return _HELP[self.name]
 
     @property
     def text(self) -> str:
-        """The entry of a docstring's section Parameters."""
+        """The entry of the parameter in the section Parameters of a docstring."""
         default = f'"{self.default}"' if isinstance(self.default, str) else self.default
         lines = textwrap.wrap(self.help, 112, break_on_hyphens=False)
         return "\n".join([f"{self.name} : {self.phrase}, default={default}", *(f"    {line}" for line in lines)])

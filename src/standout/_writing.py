@@ -1,4 +1,4 @@
-"""Files and tables that are complete or not there at all, and a progress bar."""
+"""Write files and tables completely or not at all, and show progress."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ Item = TypeVar("Item")
 
 @contextmanager
 def whole_file(path: Path, *, replace: bool = True) -> Iterator[Path]:
-    """Yield the path of a draft, which gets its final name when it is complete; after an error nothing is left.
+    """Yield the path of a draft, which gets its final name when it is complete. After an error it is removed.
 
-    A device or a pipe, such as /dev/stdout, is written to directly. A link stays a link, to the new file.
+    A device or a pipe, such as /dev/stdout, is written to directly. A link is kept, and its file is replaced.
 
     Parameters
     ----------
     path : Path
     replace : bool, default=True
-        Whether a file that is there is replaced. Otherwise, if one has appeared meanwhile, the new file gets another
-        name beside it, and an error says so.
+        Whether an existing file is replaced. If not, and a file has appeared meanwhile, the new file gets another name
+        in the same folder, and an error is raised with this name.
     """
     try:
         if path.exists() and not path.is_file():
@@ -46,10 +46,10 @@ def whole_file(path: Path, *, replace: bool = True) -> Iterator[Path]:
                     stack.callback(os.close, os.open(path, os.O_WRONLY | os.O_NONBLOCK))
                 yield path
             return
-        # In the same folder, so that the last step is an atomic rename.
+        # The draft is in the same folder as the final file, so that the last step is an atomic rename.
         final = Path(os.path.realpath(path))
         for dead in dead_drafts(final):
-            # A folder can hold an earlier result; an empty one comes from a check.
+            # `rmdir` removes only empty folders, which come from checks. Other folders can hold an earlier result.
             with suppress(OSError):
                 dead.rmdir() if dead.is_dir() else dead.unlink()
         with locked_draft(final, Path.touch) as draft:
@@ -75,8 +75,8 @@ def write_whole(path: Path, content: bytes | memoryview, *, replace: bool = True
 def put_beside_if_taken(draft: Path, final: Path) -> None:
     """Move a finished draft to its place, and replace nothing.
 
-    If something has appeared there meanwhile, the draft gets the first free name beside it, and an error says so.
-    Neither the draft nor the other file is lost.
+    If a file has appeared there meanwhile, the draft gets the first free name in the same folder, and an error is
+    raised with this name. Neither the draft nor the other file is lost.
     """
     # All extensions stay at the end: scores-2.csv.gz.
     stem = re.sub(r"(?<!^)(\.[A-Za-z0-9]{1,8}){1,2}$", "", final.name)
@@ -113,7 +113,8 @@ def draft_name(final: Path) -> Path:
 def locked_draft(final: Path, make: Callable[[Path], object]) -> Iterator[Path]:
     """Make a draft, hold its lock, and remove it at the end unless it has been moved."""
     with ExitStack() as stack:
-        # Before it is locked, another process may remove a draft as abandoned. Some file systems have no locks.
+        # Another process may remove a draft before it is locked, so try again. Some file systems have no locks, so stop
+        # after three attempts.
         for _ in range(3):
             draft = draft_name(final)
             stack.callback(remove, draft)
@@ -124,7 +125,7 @@ def locked_draft(final: Path, make: Callable[[Path], object]) -> Iterator[Path]:
 
 
 def dead_drafts(final: Path) -> Iterator[Path]:
-    """Find the drafts that killed processes left for a place; each is locked while the caller has it."""
+    """Yield the drafts of a file that killed processes have left. Each is locked while the caller handles it."""
     begin = draft_name(final).name.removesuffix(".part")[:-8]
     pattern = re.compile(re.escape(begin) + "[0-9a-f]{8}[.]part")
     found: list[Path] = []
@@ -138,14 +139,14 @@ def dead_drafts(final: Path) -> Iterator[Path]:
 
 @contextmanager
 def locked(path: Path) -> Iterator[bool]:
-    """Lock a file or folder; yield whether it could be locked, and is not locked by another process."""
+    """Lock a file or folder if possible; yield whether this succeeded. It fails if another process has the lock."""
     with ExitStack() as stack:
         held = False
         # Windows has no locks on folders: there, drafts of killed processes stay.
         with suppress(ImportError, OSError):
             from fcntl import LOCK_EX, LOCK_NB, flock
 
-            # Without waiting: the name of a draft may belong to a pipe.
+            # Do not block: a pipe may have the name of a draft.
             handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
             stack.callback(os.close, handle)
             flock(handle, LOCK_EX | LOCK_NB)
@@ -182,7 +183,7 @@ def write_csv(
     path : str or path
         The file: Parquet if its name ends in ``.parquet``, with tabs if in ``.tsv``, compressed if in ``.gz``.
     columns : mapping of str to array-like, or iterable of such mappings
-        Columns of equal length by name; or these columns for some rows after the other.
+        Columns of equal length, by name. An iterable has the same columns for one block of rows after the other.
     spreadsheet : bool, default=False
         Put an apostrophe before words and names that a spreadsheet would run as formulas. Numbers are never changed.
     replace : bool, default=True
@@ -210,7 +211,7 @@ def write_csv(
     suffixes = {suffix.lower() for suffix in final.suffixes[-2:]}
     options = csv.WriteOptions(delimiter="\t" if suffixes & {".tsv", ".tab"} else ",", batch_size=2**14)
     make = parquet.ParquetWriter if suffixes & {".parquet", ".pq"} else partial(csv.CSVWriter, write_options=options)
-    # Opened by Python: it accepts names that are not text, and its errors are short.
+    # Python opens the file, because it accepts names that are not valid text, and its errors are short.
     with (
         whole_file(final, replace=replace) as place,
         place.open("wb") as file,

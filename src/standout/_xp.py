@@ -32,7 +32,7 @@ DEVICE_BLOCK_BYTES = 2**30
 FACTOR_SIZE = 256
 
 _ON_HOST = (np.ndarray, np.generic, float, int, sparse.spmatrix, sparse.sparray)
-# Of each type that was seen: whether it is foreign, and its namespace. Inner loops read them.
+# Caches for inner loops: whether a type is foreign, and its namespace.
 _FOREIGN: dict[type, bool] = {}
 _NAMESPACES: dict[type, Any] = {}
 
@@ -57,7 +57,7 @@ def is_foreign(array: object) -> bool:
 
 
 def looks_foreign(data: object) -> bool:
-    """Tell whether the user's data are an array of another library, in memory: neither lazy nor sparse."""
+    """Return whether the user's data are an array of another library that is neither lazy nor sparse."""
     if isinstance(data, np.ndarray | np.generic) or sparse.issparse(data) or not hasattr(data, "shape"):
         return False
     compat = _compat()
@@ -86,12 +86,12 @@ def device(array: object) -> Any:
 
 
 def is_on_host(array: object) -> bool:
-    """Tell whether a foreign array is in the host's memory, where NumPy can read it."""
+    """Return whether a foreign array is in the host's memory, where NumPy can read it."""
     return "cpu" in str(device(array)).lower()
 
 
 def place(array: object) -> tuple[str, str]:
-    """Name the library and the device of an array, for comparisons and for messages."""
+    """Return the names of the library and the device of an array, for comparisons and for messages."""
     if not is_foreign(array):
         return "numpy", "cpu"
     return namespace(array).__name__.rsplit(".", 1)[-1], str(device(array))
@@ -192,17 +192,17 @@ def column_norms(matrix: Array) -> Array:
 
 
 def diagonal(matrix: Array) -> Array:
-    """Return the diagonal of a matrix, or of each of a stack of them."""
+    """Return the diagonal of a matrix, or the diagonals of a stack of matrices."""
     return namespace(matrix).linalg.diagonal(matrix) if is_foreign(matrix) else matrix.diagonal(axis1=-2, axis2=-1)
 
 
 def nonnegative(numbers: Array) -> Array:
-    """Return zero for numbers that rounding has made negative."""
+    """Return the numbers with zeros in place of negative ones, which come from rounding."""
     return namespace(numbers).clip(numbers, 0.0, None) if is_foreign(numbers) else np.maximum(numbers, 0.0)
 
 
 def add_to_diagonal(matrix: Array, value: float | Array) -> Array:
-    """Add a number to the diagonal of a matrix, or one to each of its entries, in place."""
+    """Add one number, or one number for each entry, to the diagonal of a matrix, in place."""
     if is_foreign(matrix):
         matrix += value * eye(matrix.shape[0], matrix)
     else:
@@ -211,7 +211,7 @@ def add_to_diagonal(matrix: Array, value: float | Array) -> Array:
 
 
 def columns_as_rows(matrix: Array) -> Array:
-    """Return the transpose; of a NumPy array a contiguous copy, which makes products with rows faster."""
+    """Return the transpose. For a NumPy array it is a contiguous copy, which makes products with rows faster."""
     return matrix.T if is_foreign(matrix) else np.ascontiguousarray(matrix.T)
 
 
@@ -233,8 +233,8 @@ def leading_eigenvectors(matrix: Float, count: int) -> tuple[Float, Float]:
     size = len(matrix)
     values, vectors, found, _, info = linalg.lapack.dsyevr(matrix, range="I", lower=1, il=size - count + 1, iu=size)
     if info or found < count:
-        # Where many eigenvalues are equal, LAPACK's search for some of them can find fewer than it was asked for. The
-        # driver for all eigenvalues does not have this problem.
+        # If many eigenvalues are equal, LAPACK's driver for some eigenvalues can find fewer than requested. The driver
+        # for all eigenvalues does not have this problem.
         values, vectors = linalg.eigh(matrix, lower=True, driver="evd", check_finite=False)
         values, vectors, found = values[size - count :], vectors[:, size - count :], count
     return values[found - 1 :: -1], vectors[:, ::-1]
@@ -243,8 +243,8 @@ def leading_eigenvectors(matrix: Float, count: int) -> tuple[Float, Float]:
 def cholesky(matrix: Array) -> Array | None:
     """Return the lower Cholesky factor of a symmetric matrix, or None if the matrix is not positive definite.
 
-    For foreign arrays it can be a stack. A NumPy matrix is overwritten, and its factor has arbitrary numbers above the
-    diagonal.
+    A foreign array can be a stack of matrices. A NumPy matrix is overwritten. Its factor has arbitrary numbers above
+    the diagonal.
     """
     if not is_foreign(matrix):
         # The transpose of a symmetric matrix is the same matrix in LAPACK's order of memory.
@@ -253,10 +253,10 @@ def cholesky(matrix: Array) -> Array | None:
         return factor if info == 0 else None
     compat = _compat()
     if compat.is_torch_array(matrix):
-        # Here a failure is a number on the device. An exception would wait for the device twice.
+        # `cholesky_ex` returns a failure as a number on the device. An exception would wait for the device twice.
         factor, info = import_module("torch").linalg.cholesky_ex(matrix)
         return factor if not bool(info.any()) else None
-    # CuPy returns a wrong factor without an error.
+    # By default CuPy returns a wrong factor without an error.
     raising: Any = import_module("cupyx").errstate(linalg="raise") if compat.is_cupy_array(matrix) else nullcontext()
     try:
         with raising:
@@ -266,7 +266,7 @@ def cholesky(matrix: Array) -> Array | None:
 
 
 def solve_triangular(factor: Array, right: Array, *, transposed: bool = False, overwrite: bool = False) -> Array:
-    """Solve ``L X = right``, or ``Lᵀ X = right``, for a lower triangular L, or a stack of foreign ones."""
+    """Solve ``L X = right``, or ``Lᵀ X = right``, for a lower triangular L, or a stack of foreign matrices L."""
     if not factor.shape[0]:
         return right
     if not is_foreign(factor):
@@ -291,7 +291,7 @@ def solve_triangular(factor: Array, right: Array, *, transposed: bool = False, o
 def inverse_cholesky(matrices: Array) -> Array | None:
     """Return the inverses of lower Cholesky factors of foreign matrices; None if one is not positive definite.
 
-    By halves, because a device is faster at products than at factors and triangular systems.
+    Each matrix is split into halves, because a device is faster at products than at factors and triangular systems.
     """
     size = matrices.shape[-1]
     if size <= FACTOR_SIZE:
@@ -319,7 +319,7 @@ def whiten(matrix: Array, factor: Array) -> Array:
 
 
 def largest_eigenvalue(matrix: Array) -> float:
-    """Return the largest eigenvalue of a symmetric matrix, which may be overwritten; for inner loops."""
+    """Return the largest eigenvalue of a symmetric matrix. The matrix may be overwritten, which saves time in loops."""
     if is_foreign(matrix):
         return float(namespace(matrix).linalg.eigvalsh(matrix)[-1])
     size = len(matrix)

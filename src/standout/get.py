@@ -21,7 +21,7 @@ def top_genes_df(adata: Any, key: str = "dpca", *, component: int = 0, n_genes: 
     Parameters
     ----------
     adata : AnnData
-        As `standout.tl.dpca` or `standout.tl.cpca` left it.
+        With the results of `standout.tl.dpca` or `standout.tl.cpca`.
     key : str, default="dpca"
         Name under which the fit was written.
     component : int, default=0
@@ -65,14 +65,14 @@ def top_genes_df(adata: Any, key: str = "dpca", *, component: int = 0, n_genes: 
 def ratios_df(adata: Any, groupby: str, key: str = "dpca") -> Any:
     """In which cell types does the target vary more than the background?
 
-    For each type, the variance of the scores of the target's cells over the variance of the backgrounds' cells of the
-    same type, along each component. The scores are held out (see `standout.tl.dpca`); a type with few cells varies by
-    chance.
+    The table has a ratio of variances of scores for each type and component: the variance of the target's cells divided
+    by the variance of the backgrounds' cells of the same type. The scores are held out (see `standout.tl.dpca`). The
+    ratio of a type with few cells varies by chance.
 
     Parameters
     ----------
     adata : AnnData
-        As `standout.tl.dpca` or another tool left it.
+        With the results of `standout.tl.dpca` or another tool.
     groupby : str
         Column of ``adata.obs`` with the types.
     key : str, default="dpca"

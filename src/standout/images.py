@@ -1,7 +1,7 @@
 """Image cubes of rows x columns x bands: which spectra stand out from the noise of the sensor?
 
-The answer is known as minimum noise fraction (MNF) and noise-adjusted principal components (NAPC): discriminative PCA
-of the pixels against the noise.
+The method is discriminative PCA of the pixels against the noise. It is known as minimum noise fraction (MNF) and
+noise-adjusted principal components (NAPC).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from standout.io._files import attempt, check_choice, check_file
 __all__ = ["NoiseFractions", "noise_fractions", "read_cube"]
 
 Mask = npt.NDArray[np.bool_]
-# Steps to the neighbour whose difference is used, in rows and columns. The names are as in the package spectral.
+# Steps to the neighbour that is subtracted, in rows and columns. The names are as in the package spectral.
 STEPS = {"both": [(0, 1), (1, 0)], "right": [(0, 1)], "lower": [(1, 0)], "lowerright": [(1, 1)], "lowerleft": [(1, -1)]}
 # Pixels next to each other are similar. Held-out pixels are therefore whole strips of image rows.
 N_STRIPS = 20
@@ -31,7 +31,7 @@ N_STRIPS = 20
 
 @dataclass(frozen=True, eq=False)
 class NoiseFractions:
-    """Components of an image cube, ordered by their ratio of signal and noise to noise.
+    """Components of an image cube, ordered by the ratio of the variance of the image to the variance of the noise.
 
     Attributes
     ----------
@@ -114,8 +114,8 @@ def noise_fractions(
         "differences": the noise is the difference of neighbouring pixels, divided by √2. An array is a dark image or
         another measurement of noise alone.
     direction : {"both", "right", "lower", "lowerright", "lowerleft"}, default="both"
-        Which neighbour is subtracted. "both" is the one to the right and the one below. Use one direction if the sensor
-        makes stripes along the other.
+        Which neighbour is subtracted. "both" uses the right neighbour and the lower one. If the sensor makes stripes
+        along one of these directions, use the other direction alone.
     mask : array-like of bool of shape (n_rows, n_columns), default=None
         The pixels to use; both pixels of a difference must be in it. None uses all.
     n_components : int, default=20
@@ -189,7 +189,7 @@ def read_cube(path: str | os.PathLike[str], *, variable: str | None = None) -> n
 
 
 def _read(place: Path, variable: str | None) -> npt.NDArray[Any]:
-    """Read the only array, or the array of a name among those with three dimensions."""
+    """Read the array of a file. In a .mat file, choose the named or the only array with three dimensions."""
     if place.suffix == ".npy":
         return np.load(place, allow_pickle=False)
     if place.suffix != ".mat":
@@ -209,9 +209,10 @@ def _read(place: Path, variable: str | None) -> npt.NDArray[Any]:
 def as_rows(
     cube: Any, noise: Any = "differences", *, direction: str = "both", mask: Any = None
 ) -> tuple[Mask, list[Float], list[npt.NDArray[np.intp]]]:
-    """Return which pixels are used, the rows of pixels and of noise, and the strip of each row; no strips if few rows.
+    """Return a mask of the used pixels, the rows of pixels and of noise, and the strip of each row.
 
-    The mean of the noise is moved to the mean of the pixels: only their spreads are compared.
+    If there are few rows, there are no strips. The mean of the noise is moved to the mean of the pixels, because only
+    the variances are compared.
     """
     whole = _cube(cube)
     shape, n_bands = whole.shape[:2], whole.shape[2]
@@ -244,7 +245,7 @@ def folded(scores: Any, inside: Mask) -> Float:
 
 
 def _cube(cube: Any, n_bands: int | None = None) -> npt.NDArray[Any]:
-    """Check a cube."""
+    """Return a cube as an array of floating-point numbers. Refuse other shapes and types."""
     whole = np.asarray(cube)
     if whole.ndim != 3 or whole.dtype.kind not in "fiu" or (n_bands is not None and whole.shape[2] != n_bands):
         bands = "bands" if n_bands is None else f"{n_bands} bands"
@@ -257,7 +258,7 @@ def _cube(cube: Any, n_bands: int | None = None) -> npt.NDArray[Any]:
 def _differences(
     cube: npt.NDArray[Any], inside: Mask, strips: npt.NDArray[np.intp], direction: str
 ) -> tuple[Float, npt.NDArray[np.intp]]:
-    """Return differences of neighbours with the covariance of the noise, and the strip of each."""
+    """Return differences of neighbours, scaled to the variance of the noise, and the strip of each."""
     check_choice(direction, "direction", STEPS)
     found, numbers = [], []
     for down, right in STEPS[direction]:

@@ -1,4 +1,4 @@
-"""How good a low-dimensional view is: whether groups can be found in it."""
+"""A measure of the quality of a low-dimensional view: can groups be found in it?"""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def clustering_error(scores: Any, labels: Any, *, random_state: int | None = 0) 
     """Can the labelled groups be found from these scores alone?
 
     K-means splits the scores into as many clusters as there are distinct labels. Clusters and labels are matched one to
-    one so that as many rows as possible agree. The error is the share of the other rows, as in the paper's Table I.
+    one so that as many rows as possible agree. The error is the share of rows that do not agree, as in the paper's
+    Table I.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ from standout.selection._data import TallData
 
 __all__ = ["Contrast"]
 
-# A continuous recording is cut into pieces of this many seconds, which folds leave out as a whole.
+# A continuous recording is cut into pieces of this many seconds. Folds leave out whole pieces.
 PIECE = 2.0
 _DATA = dict.fromkeys(("meg", "eeg", "csd", "seeg", "ecog", "dbs", "fnirs"), True)
 # The name of new signals in messages.
@@ -38,7 +38,7 @@ class Contrast(TransformerMixin, BaseEstimator):
     Discriminative PCA of the channels, from sums of squares over the samples of epochs: the filters u with the largest
     ratio ``uᵀCu / uᵀBu`` of the target's power to the backgrounds'. For two conditions and without shrinkage these are
     common spatial patterns (`mne.decoding.CSP`); for a narrow band against its flanks, spatio-spectral decomposition
-    (`mne.decoding.SSD`). Several backgrounds, a choice of shrinkage and the ratio on held-out epochs are added.
+    (`mne.decoding.SSD`). `Contrast` adds several backgrounds, a choice of shrinkage and the ratio on held-out epochs.
 
     Parameters
     ----------
@@ -56,17 +56,18 @@ class Contrast(TransformerMixin, BaseEstimator):
     cv : int or None, default=5
         Number of folds of epochs for `ratio_` and the choice of shrinkage; fewer if there are few epochs.
     output : {"log_power", "power", "sources"}, default="log_power"
-        The result of `transform`: the logarithm of the mean power of each epoch behind each filter, the power itself,
-        or the filtered signals.
+        The result of `transform`: the logarithm of the mean power of each filtered signal in each epoch, the power
+        itself, or the filtered signals.
 
     Attributes
     ----------
     filters_ : ndarray of shape (n_components, n_channels)
-        In units in which the backgrounds have a power of 1, on held-out epochs if there are folds.
+        The filters. Filtered signals of the backgrounds have a power of 1, on held-out epochs if there are folds.
     patterns_ : ndarray of shape (n_components, n_channels)
-        What each component looks like on the channels; ``filters_ @ patterns_.T`` is the identity.
+        The strength of each component on each channel; ``filters_ @ patterns_.T`` is the identity.
     evals_ : ndarray of shape (n_components,)
-        Ratio of the target's power to the (shrunken) backgrounds'. The eigenvalue of CSP is ``r / (1 + r)``.
+        Ratio r of the target's power to the power of the (shrunken) backgrounds. The eigenvalue of CSP is
+        ``r / (1 + r)``.
     ratio_, ratio_error_ : ndarray of shape (n_components,)
         The ratio on held-out epochs, and its standard error; NaN without folds.
     shrinkage_ : float
@@ -86,9 +87,10 @@ class Contrast(TransformerMixin, BaseEstimator):
     Notes
     -----
     Signals are assumed to have a mean of zero, as in MNE's CSP: filter them first, usually to a band of frequencies.
-    Power is about zero, so that an evoked response or an offset adds to it, as with ``center="background"``.
-    Channel types (magnetometers, gradiometers, EEG) are divided by their root mean power in the backgrounds, so that
-    units do not matter. Exchange the datasets for the other end of CSP: filters that pass little power of the target.
+    The mean is not subtracted, so that an evoked response or an offset adds to the power, as with
+    ``center="background"``. Channels are divided by the root mean power of their type (magnetometers, gradiometers,
+    EEG) in the backgrounds, so that units do not matter. For filters that pass little power of the target, the other
+    end of CSP, exchange the datasets.
 
     Examples
     --------
@@ -174,7 +176,7 @@ class Contrast(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> Float:
-        """Return the power of each epoch behind each filter, or the filtered signals: see `output`.
+        """Return the power of each filtered signal in each epoch, or the filtered signals: see `output`.
 
         Parameters
         ----------
@@ -193,7 +195,7 @@ class Contrast(TransformerMixin, BaseEstimator):
         return power if self.output == "power" else np.log(power)
 
     def inverse_transform(self, sources: Any) -> Float:
-        """Return the signals of the channels, computed from filtered ones.
+        """Return the signals of the channels, computed from filtered signals.
 
         Parameters
         ----------
@@ -252,7 +254,7 @@ class Contrast(TransformerMixin, BaseEstimator):
         Parameters
         ----------
         info : mne.Info
-            Of the signals, with the positions of the sensors; channels that were not used may be in it.
+            The info of the signals, with the positions of the sensors. It may have further channels.
 
         Returns
         -------
@@ -329,7 +331,7 @@ class Contrast(TransformerMixin, BaseEstimator):
         return found
 
     def _from_mne(self, X: Any, name: str, window: Any) -> list[Float]:
-        """Return the channels of the fit of MNE's object, by their names."""
+        """Return the signals of MNE's object in the channels of the fit, which are found by name."""
         from mne import BaseEpochs, Evoked
         from mne.io import BaseRaw
 

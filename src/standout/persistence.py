@@ -2,7 +2,8 @@
 
 A file is an archive of skops: plain arrays, and a description of the objects that hold them. Only the types of
 `TRUSTED` are made from it: our estimators and their parts, scikit-learn's scalers and decompositions, arrays and
-containers. Other estimators of scikit-learn are refused, because some of their compiled code trusts its arrays.
+containers. Other estimators of scikit-learn are refused, because some have compiled code that does not check its
+arrays.
 """
 
 from __future__ import annotations
@@ -68,9 +69,10 @@ _UNNEEDED = tuple(f"sklearn.externals.array_api_compat.{library}" for library in
 _SCHEMA, _VERSIONS_FILE = "schema.json", "standout.json"
 # The major and minor versions that the content of a file depends on.
 _VERSIONS = {name: ".".join(version(name).split(".")[:2]) for name in ("standout", "scikit-learn")}
-# Arrays of a file may have this many bytes, or this many times the bytes of the file: sparse arrays are compressed.
+# Maximum size of the arrays of a file: the larger of this number of bytes and a multiple of the file's size. Sparse
+# arrays are compressed.
 _MOST_UNPACKED, _MOST_PACKING = 2**30, 100
-# Limit of visits of objects when a file is read. An object that refers to another one by its id visits it again.
+# Maximum number of visits to objects when a file is read. Each reference by id visits the object again.
 _MOST_VISITS = 5_000_000
 _PLAIN = (
     "Use kernels by their names, parameters that are numbers, words or NumPy arrays, scikit-learn's scalers and "
@@ -83,7 +85,7 @@ def save(model: Any, path: str | os.PathLike[str], *, moments: bool = False) -> 
     """How do I keep a model in a file?
 
     Parameters, fitted attributes, names of features and `set_output` are kept. The file appears under its name when it
-    is complete; after an error an older file is still there. Needs ``standout[models]``.
+    is complete. After an error, an older file is unchanged. Needs ``standout[models]``.
 
     Parameters
     ----------
@@ -95,8 +97,8 @@ def save(model: Any, path: str | os.PathLike[str], *, moments: bool = False) -> 
         The file. Its name usually ends with ``.skops``. An existing file is replaced.
     moments : bool, default=False
         Keep the moments as well: counts, means and sums of products of the columns. With them, a loaded model can go on
-        with ``partial_fit`` and ``merge``. Without them the file is small and has no statistics of the data but the
-        fitted attributes.
+        with ``partial_fit`` and ``merge``. Without them the file is small, and the fitted attributes are its only
+        statistics of the data.
 
     See Also
     --------
@@ -202,7 +204,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 
 def _reason(error: Exception) -> str:
-    """Return the reason in words of this module, or the shortened error of a library."""
+    """Return the problem of an error of this module, or the shortened message of a library."""
     if isinstance(error, InvalidValueError):
         return error.problem
     if isinstance(error, RecursionError):
@@ -224,7 +226,7 @@ def _skops() -> Any:
 
 
 def _without_moments(model: Any) -> Any:
-    """Return a copy of a model, or of a pipeline with one, that has no moments."""
+    """Return a copy of a model without its moments. In a pipeline, models have no moments, either."""
     model = copy(model)
     if isinstance(model, BackgroundPipeline):
         steps = ((name, _without_moments(step) if isinstance(step, MODELS) else step) for name, step in model.steps)
@@ -246,7 +248,7 @@ def _read(file: BinaryIO) -> tuple[Any, dict[str, Any]]:
     seen: dict[Any, int] = {}
 
     def visits(node: Any) -> int:
-        """Note the needs of an object of the file, and return its number of visits when read."""
+        """Record the types and arrays of an object. Return the number of visits to objects when it is read."""
         if not isinstance(node, dict):
             return sum(map(visits, node)) if isinstance(node, list) else 0
         name, number = node.get("__id__"), 1 + sum(map(visits, node.values()))
@@ -285,7 +287,7 @@ def _read(file: BinaryIO) -> tuple[Any, dict[str, Any]]:
 
 
 def _unpacked_size(archive: ZipFile, name: str) -> int:
-    """Return the number of bytes of an array; a sparse one is an archive inside of the archive, and compressed."""
+    """Return the number of bytes of an array. A sparse array is a compressed archive within the archive."""
     with archive.open(name) as entry:
         if entry.read(2) != b"PK":
             return archive.getinfo(name).file_size

@@ -32,16 +32,17 @@ def embedding(
 ) -> Any:
     """What does the view show, and where is the background in it?
 
-    The cells of the target in colours, before the cells of the backgrounds in grey; held-out scores of fitted cells.
+    The cells of the target are drawn in colours, over the cells of the backgrounds in grey. Scores of fitted cells are
+    held out.
 
     Parameters
     ----------
     adata : AnnData
-        As `standout.tl.dpca` or another tool left it.
+        With the results of `standout.tl.dpca` or another tool.
     key : str, default="dpca"
         Name under which the fit was written.
     color : str, default=None
-        A column of ``adata.obs``, labels or numbers, or a gene.
+        A column of ``adata.obs`` (labels or numbers), or a gene.
     components : (int, int), default=(0, 1)
         The components to draw.
     layer : str, default=None
@@ -138,13 +139,13 @@ def scree(adata: Any, key: str = "dpca", *, ax: Any = None) -> Any:
     """How many components stand out?
 
     Points show the held-out ratio of variances of each component, with one standard error. After
-    `standout.tl.permutation_test` hollow points are not distinguishable from chance. With ``center="background"``, a
+    `standout.tl.permutation_test`, hollow points are not distinguishable from chance. With ``center="background"``, a
     dash is the part of the ratio without the shift of the mean.
 
     Parameters
     ----------
     adata : AnnData
-        As `standout.tl.dpca` left it.
+        With the results of `standout.tl.dpca`.
     key : str, default="dpca"
         Name under which the fit was written.
     ax : matplotlib Axes, default=None

@@ -17,11 +17,11 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-# Colours that stay apart for colour-blind eyes (Okabe and Ito), each with its own marker for print.
+# Colours that colour-blind readers can distinguish (Okabe and Ito). Each has a separate marker for print.
 _COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6A3D9A", "#000000")
 _MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*")
 _GREY = "#8A929B"
-# A point is far if it lies outside the middle 96 % of the scores by more than half of their range.
+# A point is far if its distance from the middle 96 % of the scores is more than 0.6 times their range.
 _TAIL, _REACH = 0.02, 0.6
 _MOST_LABELS, _MOST_NAMES = 12, 50
 _PARAMETERS = {"shrinkage": "shrinkage", "alpha": "α", "epsilon": "ε"}
@@ -43,12 +43,13 @@ def scores(
     Parameters
     ----------
     target : array-like of shape (n, d)
-        Scores of the target, as from `transform` or, better, `held_out_scores`. The first two columns are drawn; a
-        single one is spread over the height.
+        Scores of the target, from `transform` or, better, `held_out_scores`. The first two columns are drawn. Points of
+        a single column are spread over the height.
     backgrounds : sequence of array-like, default=()
         Scores of the backgrounds, drawn in grey.
     labels : array-like of shape (n,), default=None
-        Labels of the target's rows, for colours: words, or numbers on a scale. More than 50 words have no legend.
+        Labels of the target's rows, for colours: words, or numbers on a scale. With more than 50 words there is no
+        legend.
     names : sequence of str, default=None
         Names of the target and each background, for the legend.
     ax : matplotlib Axes, default=None
@@ -97,7 +98,7 @@ def scores(
     if np.shape(target)[1] < 2:
         ax.set(ylabel="", yticks=[])
     count = len(ax.get_legend_handles_labels()[0])
-    # Long legends stand beside the axes; very long ones are left out.
+    # Long legends are drawn next to the axes; very long legends are left out.
     is_alone = labels is None and names is None and len(planes) == 1
     if 0 < count <= _MOST_NAMES and not is_alone:
         where: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "ncols": 1 + count // 25}
@@ -119,7 +120,7 @@ def correlations(model: Any, component: int = 0, *, n_columns: int = 12, names: 
     n_columns : int, default=12
         Number of bars.
     names : sequence of str, default=None
-        Names of the columns; None uses those of the fit.
+        Names of the columns; None uses the names of the fit.
     ax : matplotlib Axes, default=None
 
     Returns
@@ -191,7 +192,7 @@ def means(model: Any, *, n_columns: int = 12, names: Any = None, ax: Any = None)
     n_columns : int, default=12
         Number of bars.
     names : sequence of str, default=None
-        Names of the columns; None uses those of the fit.
+        Names of the columns; None uses the names of the fit.
     ax : matplotlib Axes, default=None
 
     Returns
@@ -217,7 +218,7 @@ def _axes(ax: Any) -> Any:
 
 
 def _largest(ax: Any, model: Any, values: Float, count: int, names: Any, real: Any = None) -> Any:
-    """Draw the largest values of columns as bars; grey for columns that are not among the real ones."""
+    """Draw the largest values of columns as bars. Columns that are not in `real` are grey."""
     order = np.argsort(-np.abs(values), kind="stable")[:count]
     known = getattr(model, "feature_names_in_", None) if names is None else names
     words = [f"column {k}" if known is None else str(known[k]) for k in order.tolist()]
@@ -225,7 +226,7 @@ def _largest(ax: Any, model: Any, values: Float, count: int, names: Any, real: A
 
 
 def _intervals(ax: Any, ratios: Any, intervals: Any, spread: Any = None, real: Any = True) -> Any:
-    """Draw ratios with their intervals, and their part without a shift of the mean; hollow if not significant."""
+    """Draw ratios with intervals, hollow if not significant, and the ratios without the shift of the mean as dashes."""
     if not np.isfinite(ratios).any():
         raise InvalidValueError("there is no held-out ratio", advice="Fit with a background and folds (`cv`).")
     ax, number = _axes(ax), np.arange(1, len(ratios) + 1)
@@ -265,7 +266,7 @@ def _bars(ax: Any, words: list[str], values: Float, faint: Any = None, start: fl
 
 
 def _plane(points: Any, place: int) -> Float:
-    """Return two columns. A single component is spread over the height, each dataset in its own strip."""
+    """Return two columns. Points of a single component are spread over the height, with a strip for each dataset."""
     array = np.asarray(points, dtype=np.float64)
     if array.ndim != 2 or not array.shape[0] or not array.shape[1]:
         problem = f"the scores have shape {array.shape}"

@@ -1,4 +1,4 @@
-"""The problem as a value, and the only way to an answer: ``solve(moments, problem)``."""
+"""The record that defines a problem, and the function that solves it: ``solve(moments, problem)``."""
 
 from __future__ import annotations
 
@@ -17,18 +17,19 @@ from standout.pencil import solve as solve_pencil
 
 __all__ = ["Problem", "Sums", "adjusted", "rank_columns", "solve", "solve_path"]
 
-# Values of a fold below this share of the largest one are checked.
+# A fold is solved again with all checks if one of its values is below this share of the largest value.
 LEAST_VALUE = 1e-10
-# Share of the columns that one step of the search for few columns keeps.
+# Share of the columns that are kept in each step of the search for few columns.
 KEPT_SHARE = 2 / 3
 
 
 @dataclass(frozen=True)
 class Problem:
-    """The problem that is solved: the paper's problem with every choice that a fit makes.
+    """All choices that define the problem of a fit.
 
-    Everything that depends on rows (scale, centre, columns, shrinkage by Ledoit and Wolf) is a rule here, computed anew
-    from the moments that `solve` receives, so that folds and permutations are the same call with other moments.
+    Choices that depend on the rows (scale, centre, columns, shrinkage by Ledoit and Wolf) are stored as rules. `solve`
+    computes their values from the moments that it receives. So a fold or a permutation is solved with the same
+    `Problem` and other moments.
 
     Attributes
     ----------
@@ -37,24 +38,24 @@ class Problem:
     kind : {"ratio", "difference"}
         dPCA maximises a ratio of variances (eqs. 6 and 20), contrastive PCA a difference.
     weights : tuple of float
-        ω, one number per background, with sum 1.
+        ω, one number for each background. Their sum is 1.
     shrinkage : float or "ledoit-wolf"
-        s in ``B = Σ ωₖ [(1 - s) Cₖ + s (tr Cₖ / D) I]``. 0 is the paper's formula.
+        s in ``B = Σ ωₖ [(1 - s) Cₖ + s (tr Cₖ / D) I]``, with D columns. The paper's formula has s = 0.
     alpha : float
-        α in ``A = Cxx - α Σ ωₖ Cₖ`` of a difference.
+        α in the difference ``A = Cxx - α Σ ωₖ Cₖ``.
     epsilon : float or None
-        ε of the kernel methods (eqs. 19 and 23): the ridge ``ε I``. It is the paper's ridge for coordinates that were
-        multiplied by a root of their total scatter.
+        ε of the kernel methods (eqs. 19 and 23), which add the ridge ``ε I`` to B. It is the paper's ridge if the
+        coordinates were multiplied by a root of their total scatter.
     center : {"own", "background"}
-        "own": the target's variance about its mean; "background": its second moments about the backgrounds' mean.
+        Point about which the variance of the target is computed: its own mean, or the mean of the backgrounds.
     scale : {None, "pooled", "background"}
-        Whether columns are divided by their standard deviation, and which one.
+        The standard deviation by which columns are divided (see `column_scale`). None means no division.
     n_columns : int or None
         Number of columns that components may use.
     smooth : sparse array or None
-        γ L, with the Laplacian L of a graph over the columns and a strength γ: ``γ (tr B / D) L`` is added to B.
+        γ L, with a strength γ and the Laplacian L of a graph over the columns. ``γ (tr B / D) L`` is added to B.
     n_covariates : int
-        Number of trailing columns of the moments that are covariates. Their effect on the others is removed.
+        Number of trailing columns of the moments that are covariates. Their effect on the other columns is removed.
 
     Examples
     --------
@@ -82,12 +83,28 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """The moments of all datasets of a problem, the target first, and the way from their coordinates to the columns.
+    """The moments of all datasets of a problem, and functions that convert their coordinates to columns of the data.
 
-    `dimension` is the number of columns. The other fields are for coordinates in the span of wide rows: `lift` and
-    `drop` change vectors to the columns and back, `scaled` divided the columns, `some` returns the sums of some
-    columns, `variances` are of the columns, `origin` has zero coordinates, `solver` uses products of rows, and `single`
-    is whether rows are in single precision.
+    Attributes
+    ----------
+    moments : tuple of Moments
+        The target first. For wide data these are moments of coordinates (see `standout.moments.Span`).
+    dimension : int
+        Number of columns of the data.
+    lift, drop : callable or None
+        Convert vectors from coordinates to columns, and back.
+    scaled : ndarray or None
+        The numbers by which the columns were divided before the coordinates were computed.
+    some : callable or None
+        Returns the sums of some of the columns.
+    variances : tuple of ndarray
+        The variances of the columns of each dataset, if they are needed.
+    origin : ndarray or None
+        The point with coordinates of zero, in the columns of the data.
+    solver : object or None
+        Solves kernel problems from inner products of rows.
+    single : bool
+        Whether products of the rows are in single precision.
     """
 
     moments: tuple[Moments, ...]
@@ -103,7 +120,7 @@ class Sums:
 
     @classmethod
     def of(cls, moments: Sums | Sequence[Moments], n_covariates: int = 0) -> Sums:
-        """Return `Sums` unchanged, and moments of columns as `Sums`."""
+        """Return moments of columns as `Sums`. If `moments` are already `Sums`, return them unchanged."""
         if isinstance(moments, Sums):
             return moments
         return cls(tuple(moments), moments[0].n_features - n_covariates)
@@ -120,7 +137,7 @@ class Sums:
         """Return a point, such as a mean, in the columns of the data."""
         if self.lift is None or self.origin is None:
             return mean
-        # A lifted vector is divided by the scale of the columns, and a point is multiplied with it.
+        # `lift` divides by the scale of the columns, but a point has to be multiplied by it. So multiply by its square.
         lifted = self.lift(mean[:, None])[:, 0]
         return self.origin + (lifted if self.scaled is None else lifted * self.scaled**2)
 
@@ -138,11 +155,11 @@ def solve(moments: Sums | Sequence[Moments], problem: Problem, *, solver: str = 
     Parameters
     ----------
     moments : sequence of Moments
-        Of the target, then of each background. Without a background, this is PCA (Remark 1).
+        The moments of the target, then of each background. Without a background, the problem is PCA (Remark 1).
     problem : Problem
     solver : {"auto", "dense", "iterative"}, default="auto"
     seed : int, default=0
-        Start of iterations.
+        Seed of the random vectors from which iterations start.
 
     Returns
     -------
@@ -165,7 +182,7 @@ def solve(moments: Sums | Sequence[Moments], problem: Problem, *, solver: str = 
 
 
 def solve_inside(sums: Sums, problem: Problem, *, solver: str = "auto", seed: int = 0) -> Solution:
-    """Solve a problem on all columns; vectors and patterns are in the coordinates of the moments."""
+    """Return the solution on all columns. Vectors and patterns are in the coordinates of the moments."""
     if sums.solver is not None:
         return sums.solver.solution(problem)
     posed = pose(sums, [problem])
@@ -179,10 +196,10 @@ def solve_inside(sums: Sums, problem: Problem, *, solver: str = "auto", seed: in
 
 
 def solve_folds(folds: Sequence[Sums], problem: Problem, seed: int = 0) -> list[tuple[Float, Float]]:
-    """Return values and vectors of folds without the checks of a solution, which are made for the sums of all rows.
+    """Return values and vectors of folds, without the accuracy checks that are made for the fit of all rows.
 
-    Vectors are in the coordinates of the moments, or in the columns if they may use only some of these. A fold with a
-    singular background is solved in the same way as all rows.
+    Vectors are in the coordinates of the moments. If components may use only some of the columns, they are in the
+    columns of the data. A fold with a singular background is solved in the same way as the fit of all rows.
     """
     if is_sparse_problem(problem, folds[0]):
         solutions = [solve(one, problem, seed=seed) for one in folds]
@@ -195,7 +212,7 @@ def solve_folds(folds: Sequence[Sums], problem: Problem, seed: int = 0) -> list[
     for place, (sums, pair) in enumerate(zip(folds, pairs, strict=True)):
         least = LEAST_VALUE * float(0.0 if pair is None else pair[0][0])
         if posed and problem.kind == "difference":
-            # A direction in which nothing varies has a difference of zero up to rounding.
+            # Along a direction in which nothing varies, the difference is zero up to rounding of the variances.
             least = LEAST_VALUE * max(float(part.variances.max()) for part in posed[place].terms)
         if pair is None or not float(pair[0][-1]) > least:
             solution = solve_inside(sums, problem, seed=seed)
@@ -211,7 +228,7 @@ def lifted(sums: Sums, found: Solution) -> tuple[Solution, Float]:
         both = sums.lift(concat([vectors, patterns], axis=1))
         vectors, patterns = both[:, : vectors.shape[1]], both[:, vectors.shape[1] :]
         if sums.scaled is not None:
-            # A lifted vector is divided by the scale, and a pattern is multiplied with it.
+            # `lift` divides by the scale of the columns, but a pattern has to be multiplied by it.
             patterns = patterns * (sums.scaled**2)[:, None]
     ones = namespace(vectors).ones_like(vectors[0, :])
     signs = namespace(vectors).where(largest_entries(vectors) < 0.0, -ones, ones)
@@ -219,7 +236,7 @@ def lifted(sums: Sums, found: Solution) -> tuple[Solution, Float]:
 
 
 def is_sparse_problem(problem: Problem, sums: Sums) -> bool:
-    """Tell whether components may use only some of the columns."""
+    """Return whether components may use only some of the columns."""
     return problem.n_columns is not None and problem.n_columns < sums.dimension
 
 
@@ -232,11 +249,11 @@ def center_of(problem: Problem, sums: Sums) -> Float:
 
 
 def solve_path(folds: Sequence[Sums], problems: Sequence[Problem], *, seed: int = 0) -> Float:
-    """Return approximate components of each fold, with all values of a parameter side by side.
+    """Return approximate components of each fold for all problems, side by side.
 
-    The problems differ only in shrinkage, α or ε, from the least to the most regularised. Vectors are in the
-    coordinates of the moments, an array of shape (n_folds, n, n_values * d). They are zero where the background is
-    singular.
+    The problems differ only in shrinkage, α or ε, and are ordered from the least to the most regularised. Vectors are
+    in the coordinates of the moments, in an array of shape (n_folds, n, n_problems * d). They are zero if the
+    background is singular.
     """
     if folds[0].solver is not None:
         return np.stack([one.solver.path(problems, seed) for one in folds])
@@ -251,7 +268,7 @@ def solve_path(folds: Sequence[Sums], problems: Sequence[Problem], *, seed: int 
 
 
 def adjusted(moments: Moments, n_covariates: int, by: Moments | None = None) -> Moments:
-    """Remove the linear effect of the trailing columns on the others, with coefficients from `by` or `moments`."""
+    """Return moments without the linear effect of the trailing columns. Coefficients are from `by`, or `moments`."""
     if n_covariates == 0:
         return moments
     size = moments.n_features - n_covariates
@@ -261,19 +278,19 @@ def adjusted(moments: Moments, n_covariates: int, by: Moments | None = None) -> 
     left = moments.mapped(concat([eye(size, scatter), -slopes]))
     if by is not None:
         return left
-    # The coefficients use up degrees of freedom.
+    # Correct the variance, because estimating the coefficients uses up degrees of freedom.
     free = moments.effective_count / max(moments.effective_count - n_covariates, 1.0)
     return replace(left, scatter=left.scatter * free) if isinstance(left, ScatterMoments) else left
 
 
 def mixed(weights: Sequence[float], arrays: Sequence[Float]) -> Float:
-    """Return the weighted mean of arrays of the backgrounds. The mean of equal arrays is exact."""
+    """Return the weighted mean of one array for each background. If the arrays are equal, the mean is exact."""
     first, *others = arrays
     return first + sum(weight * (part - first) for weight, part in zip(weights[1:], others, strict=True))
 
 
 def column_scale(variances: Sequence[Float], problem: Problem) -> Float:
-    """Return the standard deviation of each column; "pooled" does not depend on row numbers."""
+    """Return the standard deviation of each column. "pooled" gives the target and the backgrounds equal weights."""
     own, *others = variances
     xp = namespace(own)
     back = mixed(problem.weights, others) if others else own
@@ -285,7 +302,7 @@ def column_scale(variances: Sequence[Float], problem: Problem) -> Float:
 
 
 def about(moments: Moments, point: Any) -> Moments:
-    """Return moments whose second moments are about a point instead of the mean."""
+    """Return moments with the scatter about a point instead of the scatter about the mean."""
     step = moments.mean - point
     scatter = moments.total_weight * moments.covariance()
     scatter += moments.total_weight * step[:, None] * step[None, :]
@@ -293,9 +310,9 @@ def about(moments: Moments, point: Any) -> Moments:
 
 
 def pose(sums: Sums, problems: Sequence[Problem]) -> Posed:
-    """Pose the pencils ``A u = λ B u`` of problems that differ in shrinkage, α or ε alone.
+    """Return the pencils ``A u = λ B u`` of problems that differ only in shrinkage, α or ε.
 
-    Covariates are removed, columns scaled, and the target's centre is moved.
+    Before, the effect of covariates is removed, columns are scaled, and the centre of the target is set.
     """
     one, dimension, scale = problems[0], sums.dimension, None
     parts = [adjusted(part, one.n_covariates) for part in sums.moments]
@@ -314,7 +331,7 @@ def pose(sums: Sums, problems: Sequence[Problem]) -> Posed:
     if one.kind == "difference":
         first[:, 1:] = -np.array([[problem.alpha] for problem in problems]) * weights
     elif one.epsilon is not None:
-        # KdPCA and KMdPCA (eqs. 19 and 23), with the weights that the paper leaves out of its equation.
+        # KdPCA and KMdPCA (eqs. 19 and 23), with the weights of the backgrounds, which the paper's equation leaves out.
         second[:, 1:] = weights
         ridges = np.array([problem.epsilon for problem in problems])
     elif backgrounds:
@@ -328,7 +345,8 @@ def pose(sums: Sums, problems: Sequence[Problem]) -> Posed:
         traces = np.array([part.total_variance / dimension for _, part in pairs])
         spheres = [getattr(part, "spherical", None) for _, part in pairs]
         if any(sphere is not None for sphere in spheres):
-            # In units of its `scale`, a private release has equal noise along all directions.
+            # The noise of a private release is equal in all directions only in units of its `scale`. So its shrinkage
+            # target is equal in all directions in these units, and not the identity.
             first, second = np.hstack([first, 0.0 * own]), np.hstack([second, own])
             terms, own = [*terms, *spheres], 0.0 * own
         ridges = own @ traces
@@ -344,7 +362,7 @@ def pencil_of(posed: Posed, problem: Problem, place: int = 0) -> Pencil:
     """Return the pencil of one of the problems that were posed together."""
     first, second, size = posed.first[place].tolist(), posed.second[place].tolist(), posed.terms[0].n_features
     a = tuple((weight, part) for weight, part in zip(first, posed.terms, strict=True) if weight)
-    # With a shrinkage of 1 the background is kept, because its rows still span directions.
+    # Keep a background even if its coefficient is 0 (shrinkage 1), because its rows still span directions.
     b = () if problem.kind == "difference" else tuple(zip(second, posed.terms, strict=True))[1:]
     return Pencil(Form(size, a), Form(size, b, ridge=float(posed.ridges[place])))
 
@@ -353,7 +371,9 @@ def pencil_of(posed: Posed, problem: Problem, place: int = 0) -> Pencil:
 
 
 def rank_columns(patterns: Array, spreads: Array) -> npt.NDArray[np.intp]:
-    """Order columns by their pattern, in units of the background's spread. The best rank over components decides.
+    """Return the columns, ordered by the size of their patterns in units of the background's spread.
+
+    With several components, the best rank of a column over all components is used.
 
     >>> import numpy as np
     >>> rank_columns(np.array([[3.0, 0.0], [4.0, 1.0], [1.0, 2.0]]), np.array([1.0, 10.0, 1.0]))
@@ -366,7 +386,7 @@ def rank_columns(patterns: Array, spreads: Array) -> npt.NDArray[np.intp]:
 
 
 def _solve_few(sums: Sums, problem: Problem, solver: str, seed: int) -> Solution:
-    """Leave out the columns with the smallest patterns step by step, and solve the same problem on the others."""
+    """Return a solution on few columns. In each step, the columns with the smallest patterns are left out."""
     assert problem.n_columns is not None
     wanted = max(problem.n_columns, problem.n_components)
     chosen = np.arange(sums.dimension)
@@ -393,7 +413,7 @@ def _solve_few(sums: Sums, problem: Problem, solver: str, seed: int) -> Solution
 
 
 def _spreads(sums: Sums, problem: Problem, shares: tuple[float, ...], scale: Float | None) -> Float:
-    """Return the root of the diagonal of B in the columns of the data."""
+    """Return the spread of each column: the square root of the diagonal of B, in the units of the data."""
     every = sums.variances or tuple(part.variances[: sums.dimension] for part in sums.moments)
     own, *others = every
     xp = namespace(own)

@@ -41,8 +41,9 @@ def dpca(
     """What varies among the cells of one condition, and not among the cells of others?
 
     Discriminative PCA of the cells of one condition against other conditions, written into the AnnData as scanpy's
-    tools do. ``scanpy.pl.embedding(adata, basis="dpca")`` shows the result, and
-    ``scanpy.pp.neighbors(adata, use_rep="X_dpca")`` goes on from it. So do `standout.pl` and `standout.get`.
+    tools do. ``scanpy.pl.embedding(adata, basis="dpca")`` draws the scores, and
+    ``scanpy.pp.neighbors(adata, use_rep="X_dpca")`` uses them for the next steps. `standout.pl` draws the results, and
+    `standout.get` returns tables of them.
 
     Parameters
     ----------
@@ -54,10 +55,10 @@ def dpca(
     target : str or sequence of str
         The target. Several conditions become one target.
     background : str or sequence of str, optional
-        The background conditions, each a separate background. None or ``"rest"`` is one
-        background of all other cells that have a condition, unless there is a condition of that name.
+        The background conditions, each a separate background. None is one background of all other cells that have a
+        condition. ``"rest"`` is the same, unless there is a condition of that name.
     n_comps : int, optional
-        Number of components, in scanpy's word; ``n_components`` is the same.
+        Number of components, as scanpy names it; ``n_components`` is the same.
     subject : str, optional
         Column of ``adata.obs`` with the donor (patient, animal, sample) of each cell. Cells of a donor are not
         independent: folds and permutations use whole donors.
@@ -88,8 +89,8 @@ def dpca(
             Scores, in units of the background's standard deviation. Scores of fitted cells are held out: computed by
             components of the other folds. Their variance in the target is the ratio.
         ``.varm["dPCs"]``, ``.varm["dPCs_correlations"]`` : ndarray of shape (n_vars, n_components)
-            The components, and the correlation of each gene with each score: look at these for genes. Zero for genes
-            that were not used, also with ``n_columns``.
+            The components, and the correlation of each gene with each score. Use the correlations to interpret genes.
+            Both are zero for genes that were not used, also with ``n_columns``.
         ``.var["dpca_mean"]`` : float
             The point from which scores are measured.
         ``.var["dpca_mean_effect"]``, ``.var["dpca_mean_q_value"]`` : float
@@ -98,8 +99,8 @@ def dpca(
         ``.obs["dpca_weight"]`` : float
             With ``robust``: the weight of each cell; NaN for other cells.
         ``.uns["dpca"]`` : dict
-            ``params``; ``ratio`` with ``ratio_error``, the held-out ratio of variances; ``spread`` and ``shift``, its
-            part from the variance, and the part from the shift of the mean; ``shrinkage`` and so on.
+            ``params``; ``ratio`` with ``ratio_error``, the held-out ratio of variances; ``spread`` and ``shift``, the
+            parts of the ratio from the variance and from the shift of the mean; ``shrinkage`` and so on.
 
     See Also
     --------
@@ -165,7 +166,7 @@ def cpca(adata: Any, groupby: str, target: Any, background: Any = None, **params
 def kdpca(adata: Any, groupby: str, target: Any, background: Any = None, **params: Any) -> Any:
     """In which nonlinear views do the cells of one condition vary, and not the cells of others?
 
-    Kernel discriminative PCA, with the parameters of `dpca` and of `KernelDiscriminativePCA`, written under
+    Kernel discriminative PCA, with the parameters of `dpca` and of `KernelDiscriminativePCA`. It is written under
     ``X_kdpca`` and ``kdpca``. Components of a kernel are not directions of genes: `project` cannot be used.
 
     Parameters
@@ -184,7 +185,7 @@ def kdpca(adata: Any, groupby: str, target: Any, background: Any = None, **param
 def kcpca(adata: Any, groupby: str, target: Any, background: Any = None, **params: Any) -> Any:
     """In which nonlinear views is one condition's variance more than α times the others' variance?
 
-    Kernel contrastive PCA, as `kdpca`, written under ``X_kcpca`` and ``kcpca``.
+    Kernel contrastive PCA, used like `kdpca`. It is written under ``X_kcpca`` and ``kcpca``.
 
     Parameters
     ----------
@@ -202,16 +203,16 @@ def kcpca(adata: Any, groupby: str, target: Any, background: Any = None, **param
 def permutation_test(adata: Any, key: str = "dpca", **options: Any) -> Any:
     """Which components are distinguishable from chance?
 
-    Repeats the fit, and exchanges cells (whole donors with ``subject``) between the conditions.
+    The test repeats the fit after exchanging cells (whole donors with ``subject``) between the conditions.
 
     Parameters
     ----------
     adata : AnnData
-        As `dpca` or another tool left it.
+        With the results of `dpca` or another tool.
     key : str, default="dpca"
         Name under which the fit was written.
     **options
-        Of `standout.permutation_test`: ``n_draws``, ``random_state`` and so on.
+        Parameters of `standout.permutation_test`: ``n_draws``, ``random_state`` and so on.
 
     Returns
     -------
@@ -270,7 +271,7 @@ def screen(
     key_added : str, default="screen"
         Key of ``adata.uns`` for the table.
     **options
-        Of `standout.screen`.
+        Parameters of `standout.screen`.
 
     Returns
     -------
@@ -320,19 +321,19 @@ def project(
 ) -> Any:
     """Where are the cells of another dataset in a view that was found before?
 
-    Computes the scores of new cells along the components of a reference, as ``scanpy.tl.ingest`` does for PCA. Genes
-    are matched by their names.
+    The scores of new cells are computed along the components of a reference, as ``scanpy.tl.ingest`` does for PCA.
+    Genes are matched by their names.
 
     Parameters
     ----------
     adata : AnnData
         The new cells, normalised as the reference was.
     adata_ref : AnnData
-        The reference, as `dpca` or `cpca` left it; it may have been written to a file and read again.
+        The reference, with the results of `dpca` or `cpca`. It may have been written to a file and read again.
     key : str, default="dpca"
         Name in ``adata_ref.uns`` under which the reference was written.
     layer : str, optional
-        Layer of `adata` to use instead of the one that was used in the reference.
+        Layer of `adata` to use. None uses the layer of the same name as in the fit of the reference.
     key_added : str, optional
         Key of ``adata.obsm`` to write to, instead of the key of the reference.
     copy : bool, default=False

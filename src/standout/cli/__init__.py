@@ -1,7 +1,7 @@
-"""The command line: files in, answer out.
+"""The command line: it reads files and writes the answer.
 
-It parses. `standout.io` reads, the estimators fit, `standout.report` makes the findings. Every
-failure is one line on standard error and exit code 2, never a traceback, and leaves nothing half-written behind.
+This package parses the options. `standout.io` reads the files, the estimators fit, and `standout.report` makes the
+findings. A failure is one line on standard error with exit code 2, without a traceback. It leaves no unfinished file.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit code: 0; 2 for a failure; 128 plus the number of the signal for an interruption, 130 for Ctrl-C.
+        The exit code: 0 for success; 2 for a failure; 128 plus the number of the signal for an interruption (130 for
+        Ctrl-C).
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """The commands, and the checks of their options.
 
-Nothing here loads NumPy: the help, the version and a wrong option do not have to wait for it. A command checks its
-options and calls its module.
+This module does not import NumPy, so that the help, the version and errors in options are fast. A command checks its
+options, and then imports the module that does the work.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from standout.cli import _options as o
 from standout.cli._options import COMMAND_METHODS, FITTED_AS, SectionedCommand, option, refuse
 
 Check = Callable[[dict[str, Any]], None]
-# Parameters of the backgrounds, which PCA does not have.
+# Parameters that concern backgrounds. PCA does not use them, because it has no background.
 OF_BACKGROUNDS = ("shrinkage", "epsilon", "background_weights")
-# The kernels that have these parameters.
+# Parameters of kernels, each with the kernels that use it.
 OF_KERNELS = {
     "bandwidth": ("gaussian",),
     "gamma": ("rbf", "poly", "laplacian", "sigmoid", "chi2"),
@@ -34,10 +34,10 @@ OF_KERNELS = {
 
 
 class Commands(click.Group):
-    """The commands, in the order in which a user meets them."""
+    """All commands. The help lists them in the order in which they are defined."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Name the commands."""
+        """Return the names of the commands. Click itself would sort them."""
         return list(self.commands)
 
 
@@ -51,19 +51,20 @@ click.version_option(__version__, prog_name="standout", message="%(prog)s %(vers
 
 
 def argument(name: str, metavar: str, **settings: Any) -> click.Argument:
-    """Return a word of a command that is not an option."""
+    """Return a positional argument of a command."""
     return click.Argument([name], metavar=metavar, **settings)
 
 
 def output_option(help: str, **settings: Any) -> click.Option:
-    """Return the option for the output."""
+    """Return the option that names the output."""
     return option(o.OUTPUT, "-o --output", help, "OUT", **(settings or {"required": True}))
 
 
 def command(short_help: str, runs: str, *params: click.Parameter) -> Callable[[Check], click.Command]:
-    """Return a decorator: the function checks the options, then `runs`, as "module:function", does the work.
+    """Return a decorator that makes a command.
 
-    Both get the options, the names of the options that were typed (`given`), and the `command`.
+    The decorated function checks the options. Then `runs`, a function written as "module:function", does the work. Both
+    get one dict: the options, the names of the options that the user typed (`given`), and the `command` as text.
     """
 
     def decorate(check: Check) -> click.Command:
@@ -230,9 +231,9 @@ def demo(options: dict[str, Any]) -> None:
 
 
 def check_options(options: dict[str, Any], methods: Sequence[str], *, complete: bool = True) -> None:
-    """Refuse options that no method has or that exclude each other; set dependent options.
+    """Refuse options that none of the methods has or that exclude each other; set dependent options.
 
-    Target and backgrounds may be missing if the question need not be complete.
+    If `complete` is False, the target and the backgrounds may be missing.
     """
     given = options["given"]
     fitted = {FITTED_AS.get(method, method) for method in methods}

@@ -1,4 +1,4 @@
-"""From the options to the datasets of a fit: opened, read whole or in parts, and prepared."""
+"""Make the datasets of a fit from the options: open the files, read them whole or in parts, and prepare the data."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from standout.sources._base import Chosen
 
 # A fit in memory needs about this many times the bytes of its rows.
 FACTOR = 3.0
-# Bytes of all rows, as a multiple of the size of a compressed file of text.
+# Estimated bytes of all rows of a compressed text file, as a multiple of the size of the file.
 GUNZIPPED = 4.0
 
 
@@ -41,17 +41,17 @@ class Datasets:
     columns : list of str
         Names of the columns that go into the fit.
     label_name : str or None
-        The column that the labels are from.
+        The column of the labels.
     names_subjects : str or None
         The column that may name the subjects: the column of ids, otherwise the only text column that is not data.
     notes : list
-        Warnings of reading.
+        Warnings from reading.
     steps : list
-        The preparation of new rows before the model.
+        Steps that prepare new rows before the model.
     words : list of dict
-        For each dataset, the columns beside the rows that the options name.
+        For each dataset, the columns that options name and that are not data (condition, subjects, weights), as text.
     draw : callable or None
-        Writes pictures of a fitted model into a folder.
+        Function that writes pictures of a fitted model into a folder.
     """
 
     sources: list[Source]
@@ -67,12 +67,13 @@ class Datasets:
 def open_datasets(
     options: dict[str, Any], display: Display, beside: Sequence[str] = (), split: bool = True
 ) -> Datasets:
-    """Open the target and its backgrounds, and prepare them: files, or the conditions of one file if it is to be split.
+    """Open and prepare the target and its backgrounds.
 
-    `beside` names further columns to read as text, which are not data.
+    They are separate files, or conditions of one file if `split` is True. `beside` names further columns that are read
+    as text and are not data.
     """
     column = options["condition_column"] if split else None
-    # The columns beside the rows, with the parameters that name them.
+    # Columns that are not data, each with the parameter that names it.
     roles = dict.fromkeys([*beside, *([] if column is None else [column])], "condition_column")
     roles |= {options[name]: name for name in ("subject_column", "weight_column") if options.get(name) is not None}
     roles |= dict.fromkeys(options.get("adjust", ()), "adjust")
@@ -85,7 +86,7 @@ def open_datasets(
         made = Datasets(_loaded(scans, options, display), [], options["label_column"], named, words=words)
         if column is not None:
             _split(made, options)
-        # Datasets have the names that the user gives them.
+        # Names from the user replace the names of files or conditions.
         given, found = list(options.get("background_name", ())), [source.name for source in made.sources]
         wrong = given and len(given) != len(found) - 1
         refuse((wrong, f"--background-name is given {len(given)} time(s). Give one for each background."))
@@ -149,7 +150,7 @@ def reading_of(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _scans(paths: list[str], options: dict[str, Any], roles: dict[str, str]) -> tuple[list[Any], str | None]:
-    """Open the files of each dataset, with the columns of the target in its order; return the column of ids, too."""
+    """Open the files of each dataset, with the columns in the order of the target. Return also the column of ids."""
     unknown: dict[str, list[InvalidValueError]] = {}
     if options["id_column"] is None:
         with collected_warnings():
@@ -159,7 +160,7 @@ def _scans(paths: list[str], options: dict[str, Any], roles: dict[str, str]) -> 
         with collected_warnings() as said:
             scan = _scan(path, options, roles, number, unknown)
         scans.append(scan)
-        # A background without the same columns as the target needs no second message.
+        # If a background leaves out the same columns as the target, its warnings would repeat the target's.
         left = [sorted(name for names in each.left_out.values() for name in names) for each in (scans[0], scan)]
         for one in said if not number or left[0] != left[1] else []:
             warnings.warn(one, stacklevel=1)
@@ -170,13 +171,13 @@ def _scans(paths: list[str], options: dict[str, Any], roles: dict[str, str]) -> 
     twice = next((place for place in places if places.count(place) > 1), None)
     refuse((twice, f"the file {Path(twice or '').name!r} is given twice. Give different ones for each dataset."))
     matched: Any = matched_datasets(scans[0], scans[1:] or None)
-    # Datasets are named after their files or folders; by the whole path if two names would be the same.
+    # Datasets are named after their files or folders. If two names are equal or one is empty, all have the whole path.
     parts = [[part for part in Path(path).parts if not has_magic(part)] or [path] for path in paths]
     stems = [Path(names[-1]).name.lstrip(".").split(".")[0] for names in parts]
     names = stems if len(set(stems)) == len(stems) and all(stems) else paths
     missing = reading_of(options)["missing"]
     for scan, name in zip(matched, names, strict=True):
-        # Missing values are kept here, and filled in later.
+        # Missing values that are kept here are filled in later.
         scan.name, scan.missing = name, missing
     return matched, options["id_column"]
 
@@ -195,11 +196,11 @@ def _scan(
 ) -> Scan:
     """Open one dataset.
 
-    Columns of ids and labels belong to the target: a background may lack them. A column to be left out may be in one
-    file only: `unknown` collects the errors of files that lack it.
+    A background may lack the columns of ids and labels. A column of --exclude must be in at least one dataset:
+    `unknown` collects the errors of the datasets that lack it.
     """
     reading = reading_of(options)
-    # A column with two uses, such as colours and subjects, is not data in either.
+    # The reader already leaves out columns of labels, ids and --where. Such a column can also name subjects.
     used = (reading["label"], reading["id_column"], *(reading["where"] or ()))
     reading["exclude"] += [name for name in roles if name not in used]
     while True:
@@ -221,7 +222,7 @@ def _loaded(scans: list[Any], options: dict[str, Any], display: Display) -> list
     """Read all rows into memory or in parts, by the option or by the available memory."""
     n_bytes = 0.0
     for scan in scans:
-        # The number of rows of a text file is not known.
+        # The number of rows of a text file is unknown before it is read: use the size of the file.
         sizes = [Path(file).stat().st_size * (GUNZIPPED if file.endswith(".gz") else 1.0) for file in scan.files]
         n_bytes += sum(sizes) if scan.n_rows is None else 8.0 * scan.n_rows * scan.width
     needed, available = FACTOR * n_bytes, _available()
@@ -234,7 +235,7 @@ def _loaded(scans: list[Any], options: dict[str, Any], display: Display) -> list
 
 
 def _available() -> float:
-    """Return the bytes of available memory, of the system or of a container's control group."""
+    """Return the available memory in bytes: of the system, or less if the control group of a container has a limit."""
     found, group = [1e12], Path("/sys/fs/cgroup")
     with suppress(OSError, ValueError):
         known = dict(line.split()[:2] for line in Path("/proc/meminfo").read_text().splitlines())
@@ -249,7 +250,7 @@ def _available() -> float:
 
 
 def _split(made: Datasets, options: dict[str, Any]) -> None:
-    """Split the rows of one file by the conditions that a column has."""
+    """Split the rows of one file by the values of the condition column."""
     column, (whole,), (words,) = options["condition_column"], made.sources, made.words
     target, backgrounds, known = list(options["target"]), list(options["background_condition"]), set(words[column])
     named = [*target, *backgrounds]
@@ -281,7 +282,7 @@ def _split(made: Datasets, options: dict[str, Any]) -> None:
 
 
 def _attach(made: Datasets, options: dict[str, Any]) -> None:
-    """Put subjects, weights and covariates beside the rows, if columns or blocks have them."""
+    """Add subjects, weights and covariates to the datasets, if options name their columns or blocks."""
     facts: dict[str, list[Any]] = {}
     subject, weight, names = options.get("subject_column"), options.get("weight_column"), options.get("adjust")
     if subject is not None:
@@ -310,7 +311,7 @@ def _attach(made: Datasets, options: dict[str, Any]) -> None:
 
 
 def matched_words(words: Any, options: dict[str, Any]) -> Any:
-    """Return the match of a pattern in each text: its first group, or all of it."""
+    """Return the part of each text that matches the subject pattern: its first group, or the whole match."""
     pattern = options.get("subject_pattern")
     if pattern is None:
         return words

@@ -13,23 +13,23 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-# Seconds between two lines on the progress, if standard output is not a terminal.
+# Seconds between two lines on the progress, if standard error is not a terminal.
 INTERVAL = 10.0
 FAILED = 2
-# A terminal that closes, or a user who presses Ctrl-C twice, sends several signals. Seconds until another signal is
-# processed.
+# Further signals are ignored for this many seconds: a closing terminal, or a user who presses Ctrl-C twice, sends
+# several.
 PATIENCE = 5.0
 
 
 class Signals:
-    """Turns SIGINT, SIGTERM and SIGHUP into interruptions.
+    """Turn SIGINT, SIGTERM and SIGHUP into interruptions.
 
     Attributes
     ----------
     came : int or None
         The signal that was received, if any.
     held : int
-        If not 0, signals wait.
+        Number of blocks that hold interruptions back; signals wait while it is not 0.
     """
 
     came: int | None = None
@@ -42,10 +42,10 @@ class Signals:
         self.came, self._at, self.held = None, 0.0, 0
         numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
         before = {}
-        # Other threads than the main one get a ValueError, and no signals.
+        # Only the main thread can receive signals. In other threads Python raises a ValueError.
         with contextlib.suppress(ValueError):
             for number in numbers:
-                # A command that was started with nohup ignores that its terminal is closed.
+                # An ignored signal stays ignored: nohup ignores SIGHUP, the signal of a closed terminal.
                 if signal.getsignal(number) is not signal.SIG_IGN:
                     before[number] = signal.signal(number, self._receive)
         try:
@@ -84,10 +84,10 @@ SIGNALS = Signals()
 
 
 class Display:
-    """Stages while the command works, and the result at the end; nothing if quiet.
+    """Show the stages while the command works, and the result at the end. Print nothing if quiet.
 
-    In a terminal the present stage is shown on standard error, with a bar and the time left. Otherwise stages are plain
-    lines on standard output, with a further line every ten seconds in a long stage. Standard error is for failures.
+    If standard error is a terminal, it shows the current stage with a bar and the time left. Otherwise stages are plain
+    lines on standard output, with a further line every ten seconds in a long stage, and standard error is for failures.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class Display:
 
     def __init__(self, *, quiet: bool) -> None:
         self.quiet = quiet or sys.stdout is None
-        # It is None if it was closed before the start.
+        # A stream that was closed before the start is None.
         self.moves = not quiet and sys.stderr is not None and sys.stderr.isatty()
         # A progress bar of rich, with the time left. It is drawn only on a terminal.
         self._bar: Any = None
@@ -177,7 +177,7 @@ class Display:
 
 
 def close_output() -> None:
-    """Discard standard output if nobody reads it: Python would complain when it closes the stream."""
+    """Discard further output, because the reader has closed the pipe. Python would print an error at its end."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
@@ -188,14 +188,14 @@ def close_output() -> None:
 
 
 def phrased(message: object) -> str:
-    """Return an error or a warning as a sentence with the names of options."""
+    """Return an error or a warning as a sentence that names options instead of parameters."""
     from standout._options import OPTION_NAMES
 
     return str(message.phrased(OPTION_NAMES)) if hasattr(message, "phrased") else str(message)
 
 
 def printable(words: object) -> str:
-    """Show control characters by their code: names come from files, and could move the cursor or reverse the line."""
+    """Return text with control characters as codes: in names from files they could move the cursor or reverse text."""
     return "".join(one if one.isprintable() else one.encode("unicode_escape").decode() for one in str(words))
 
 
@@ -203,7 +203,7 @@ def printable(words: object) -> str:
 
 
 def run(words: list[str]) -> int:
-    """Run the command of these words, and return its exit code."""
+    """Run a command line, given as words, and return its exit code."""
     with SIGNALS.as_interruptions(), _silent_libraries():
         try:
             import click
@@ -212,7 +212,7 @@ def run(words: list[str]) -> int:
 
             code = 0 if words else FAILED
             if words:
-                # Not by app.main, which handles interruptions and closed pipes in its own way.
+                # app.main would handle interruptions and closed pipes differently.
                 with contextlib.suppress(click.exceptions.Exit):
                     app.invoke(app.make_context("standout", words, obj=words))
             else:
@@ -229,7 +229,7 @@ def run(words: list[str]) -> int:
             SIGNALS.held += 1
             # Libraries that read files turn an interruption into other errors: check the signal.
             stopped = SIGNALS.came is not None or isinstance(error, KeyboardInterrupt)
-            # Without standard error nothing is printed: print() would use standard output instead.
+            # Print nothing if standard error is None: print() would use standard output instead.
             if sys.stderr is not None:
                 with contextlib.suppress(OSError, ValueError):
                     told = "interrupted." if stopped else " ".join(_failure(error).split())
@@ -259,7 +259,7 @@ def _failure(error: BaseException) -> str:
 def _silent_libraries() -> Iterator[None]:
     """Keep Python and libraries from printing; commands collect and show the warnings that matter."""
     before = sys.unraisablehook
-    # Files that cannot be closed because the disk is full raise a second time when they are deleted.
+    # On a full disk, a file fails when it is closed, and again when Python deletes it. Do not print the second error.
     sys.unraisablehook = lambda _: None
     # Without a handler, Python prints the log messages of libraries, such as matplotlib's on its list of fonts.
     handler = logging.NullHandler()

@@ -1,4 +1,4 @@
-"""``standout fit`` and ``standout compare``: files in, a folder or a page with the answer out."""
+"""``standout fit`` and ``standout compare``: fit files, and write a folder or a page with the answer."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def fit_and_write(model: Any, datasets: Datasets, final: Path, options: dict[str
     found, fit = fit_and_find(model, datasets, options, display)
     display.stage("writing the report")
     with folder_as_a_whole(final, overwrite=options["overwrite"]) as draft, ThreadPoolExecutor(1) as pool:
-        # The longest file, beside the others.
+        # Writing the scores takes longest, so a thread does it while the other files are written.
         scores = pool.submit(write_csv, draft / "scores.csv", scores_of_rows(fit), spreadsheet=options["spreadsheet"])
         write_columns(draft / "columns.csv", model, datasets.columns, options["spreadsheet"])
         saved = model
@@ -66,7 +66,7 @@ def fit_and_write(model: Any, datasets: Datasets, final: Path, options: dict[str
         if datasets.draw is not None:
             datasets.draw(model, draft)
         found["command"] = printable(options["command"])
-        # Words are made before the folder is moved into place: nothing can fail after that.
+        # Make the sentences once before the folder is moved into place, so that an error in them comes before that.
         sentences(found)
         text = json.dumps(found, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         scores.result()
@@ -83,7 +83,7 @@ def fit_and_find(
     test = None
     with collected_warnings() as said:
         model.fit(sources[0], background=sources[1:] or None)
-        # The rows of text files are counted by reading: the fit has done that.
+        # Text files are read to count their rows. The fit has the counts, so do not read again.
         for source, count in zip(sources, [model.n_samples_, *model.background_n_samples_], strict=True):
             source.n_rows = count
         if options.get("test") and len(sources) > 1:
@@ -97,14 +97,14 @@ def fit_and_find(
         fit = open_fit(model, sources)
         found = findings(fit, options=OPTION_NAMES, names_subjects=datasets.names_subjects, **settings)
     if options.get("cube"):
-        # The subjects of a cube are its strips, which nobody named.
+        # The subjects of a cube are strips of the image, so cautions about subjects do not apply.
         found["cautions"] = [one for one in found["cautions"] if one["kind"] not in OF_SUBJECTS]
     found["cautions"] += [{"kind": "note", "text": str(one), "advice": ""} for one in more]
     return found, fit
 
 
 def begun(options: dict[str, Any]) -> tuple[Display, Path, Any]:
-    """Return the display, the folder and the estimator of a fit; refuse early if it cannot be finished."""
+    """Return the display, the folder and the estimator of a fit. Raise errors about the output before any work."""
     require_extra("skops", "models", "saving the model")
     require_extra("jinja2", "report", "the report")
     require_extra("matplotlib", "plots", "the picture")
@@ -126,9 +126,10 @@ def make_estimator(options: dict[str, Any]) -> Any:
 
 
 def scores_of_rows(fit: Fit) -> Iterator[Found]:
-    """Yield the columns of scores.csv, some rows after the other.
+    """Yield the columns of scores.csv, one block of rows after the other.
 
-    The variances of the columns held_out_1 ... are the ratios: scores of a row use components of the other folds.
+    The held-out scores of a row use components of the other folds. The columns held_out_1, held_out_2, ... therefore
+    have the variance ratios that the report shows.
     """
     named, labelled = (any(getattr(one, what) is not None for one in fit.datasets) for what in ("ids", "labels"))
     for place, source in enumerate(fit.datasets):
@@ -136,7 +137,7 @@ def scores_of_rows(fit: Fit) -> Iterator[Found]:
         for start in range(0, len(fit.scores[place]), ROWS_AT_ONCE):
             rows = slice(start, min(start + ROWS_AT_ONCE, len(fit.scores[place])))
             empty = np.full(rows.stop - start, "", dtype=object)
-            # In the thread that writes, too.
+            # This runs in the writing thread, which gets no signals, so check for an interruption.
             SIGNALS.check()
             columns: Found = {"dataset": np.full(len(empty), source.name, dtype=object), **beside(source, rows, named)}
             if labelled:
@@ -150,7 +151,7 @@ def scores_of_rows(fit: Fit) -> Iterator[Found]:
 
 
 def beside(source: Any, rows: slice, words: bool) -> dict[str, Any]:
-    """Return the ids of some rows; rows without names have their numbers."""
+    """Return the ids of some rows, or their numbers if they have no ids (as text if `words`)."""
     if source.ids is not None:
         return {"id": source.ids[rows]}
     numbers = np.arange(rows.start, rows.stop)
@@ -158,7 +159,7 @@ def beside(source: Any, rows: slice, words: bool) -> dict[str, Any]:
 
 
 def numbered(name: str, scores: Any) -> dict[str, Any]:
-    """Return scores as numbered columns, in double precision: a file has one type for a column."""
+    """Return scores as numbered columns, in double precision, because a column of a file has one type."""
     return {f"{name}_{k + 1}": np.asarray(column, np.float64) for k, column in enumerate(np.asarray(scores).T)}
 
 
@@ -183,7 +184,7 @@ def render(template: str, **values: Any) -> str:
 
 
 def show_result(found: Found, final: Path, display: Display, command: str = "") -> None:
-    """Print the headline, three numbers, the cautions, and where the files are."""
+    """Print the headline, a table of the components, the cautions, and the path of the report."""
     headline, *cautions = sentences(found)
     display.say(headline)
     display.say()
@@ -213,7 +214,7 @@ def ratio_words(component: Found, found: Found) -> str:
 
 
 def leading_columns(component: Found) -> str:
-    """Name the columns that follow a component most closely."""
+    """Return the names of the columns that correlate most with a component."""
     return ", ".join(shortened(one["name"], LONGEST_NAME) for one in component["columns"][:MOST_COLUMNS]) or "-"
 
 
@@ -236,7 +237,7 @@ def compare_methods(options: dict[str, Any]) -> None:
         of_pca = next((found["pca"] for found in views if found["pca"] is not None), None)
         rows = [_compared(found, of_pca) for found in views]
         for found in views:
-            # PCA is a row of the table, too.
+            # The table compares the methods, so this caution is not needed.
             found["cautions"] = [one for one in found["cautions"] if one["kind"] != "PCA is better"]
         made = render("compare.html.j2", views=list(zip(views, rows, map(figure, views), strict=True)))
         write_whole(final, made.encode(), replace=options["overwrite"])
@@ -247,7 +248,7 @@ def compare_methods(options: dict[str, Any]) -> None:
 
 
 def _compared(found: Found, of_pca: Found | None) -> list[str]:
-    """Return a line of text for a method; PCA is judged on the held-out rows of the other methods."""
+    """Return the table row of a method. The held-out ratio of PCA comes from the fit of another method."""
     first, labels = found["components"][0], found["labels"]
     if found["verdict"] == "pca" and of_pca is not None and not found["kernel"]:
         first, found = {**first, **of_pca}, {**found, "held_out": True}

@@ -1,7 +1,7 @@
 """Write a result completely or not at all, and replace an earlier result only with --overwrite.
 
 A result is written into a draft beside the final folder, and renamed in one step at the end. If the name has been used
-meanwhile, the result gets another name, and an error says so. With --overwrite, an earlier result is first moved into
+meanwhile, the result gets another name, and an error names it. With --overwrite, an earlier result is first moved into
 the draft, and removed with it. The next command for the same folder removes the draft of a killed process, and restores
 an earlier result from it.
 """
@@ -20,7 +20,7 @@ from standout import _writing as w
 from standout.cli._display import SIGNALS
 from standout.cli._options import refuse
 
-# The file that marks a folder of results; other folders are never replaced.
+# The file that marks a folder of results (other folders are never replaced). The name of an earlier result in a draft.
 MARK, EARLIER = "summary.json", "earlier"
 OURS = (MARK, "columns.csv", "figure.png", "images.npy", "images.png", "model.skops", "report.html", "scores.csv")
 
@@ -31,7 +31,7 @@ OURS = (MARK, "columns.csv", "figure.png", "images.npy", "images.png", "model.sk
 def check_output_folder(path: str, overwrite: bool) -> Path:
     """Refuse a place that cannot be written to or must not be replaced; clean up after a killed process."""
     final = _expanded(path)
-    # A link to a folder stays a link, and ``..`` has no name that a draft could be put beside.
+    # A link to a folder stays a link. The draft is beside the resolved path, because ``..`` has no name.
     place = final.resolve()
     recover(place)
     refuse((final.exists() and not final.is_dir(), f"{path!r} is a file. Name a folder that does not exist yet."))
@@ -61,20 +61,20 @@ def check_output_file(path: str, overwrite: bool, inputs: Sequence[str] = ()) ->
 
 
 def is_device(path: Path) -> bool:
-    """Return whether a path exists and is not a file: a terminal, a pipe, a folder."""
+    """Return whether a path exists and is not a regular file but, for example, a terminal, a pipe or a folder."""
     return path.exists() and not path.is_file()
 
 
 def is_result(folder: Path) -> bool:
     """Return whether a folder holds a result of standout fit."""
-    # A pipe in place of the mark would block.
+    # Check for a regular file first: reading a pipe would wait for ever.
     with suppress(OSError, ValueError, TypeError):
         return (folder / MARK).is_file() and "standout" in json.loads((folder / MARK).read_text(encoding="utf-8"))
     return False
 
 
 def _other_content(place: Path) -> str | None:
-    """Describe other content of a folder than an earlier result; None if there is none."""
+    """Return a description of content that is not an earlier result, or None if there is no such content."""
     content = sorted(place.iterdir())
     if content and not is_result(place):
         return "holds something else than an earlier result. Name another folder"
@@ -90,7 +90,7 @@ def _expanded(path: str) -> Path:
 
 
 def _check_parent(place: Path) -> None:
-    """Try it: permissions do not show full or read-only disks, or the rights of root."""
+    """Try to make a folder beside the place: permissions do not show full or read-only disks, or the rights of root."""
     parent = place.parent
     refuse(
         (not place.name, f"{str(place)!r} is the root of all folders. Name another place."),
@@ -100,7 +100,7 @@ def _check_parent(place: Path) -> None:
         trial = w.draft_name(place)
         trial.mkdir()
         trial.rmdir()
-        # A trial has a short name.
+        # The trial has a short name. The final name may be too long for the system.
         with suppress(FileNotFoundError):
             place.lstat()
     except OSError as error:
@@ -112,7 +112,7 @@ def _check_parent(place: Path) -> None:
 
 @contextmanager
 def folder_as_a_whole(final: Path, *, overwrite: bool) -> Iterator[Path]:
-    """Yield a folder to write into, which takes its place once everything is in it."""
+    """Yield a draft folder to write into, and move it to its final place when it is complete."""
     place = final.resolve()
     with ExitStack() as stack:
         try:
@@ -122,7 +122,7 @@ def folder_as_a_whole(final: Path, *, overwrite: bool) -> Iterator[Path]:
                 made.mkdir()
                 yield made
             except OSError as error:
-                # Without the name of a file, the error comes from an open file; reading has other errors.
+                # Rephrase only errors of writing. They name a file of the draft, or no file if it was already open.
                 if draft.name not in f"{error.filename or draft.name}{getattr(error, 'problem', '')}":
                     raise
                 reason = error.strerror or getattr(error, "problem", "").rpartition(": ")[2] or str(error)
@@ -132,7 +132,7 @@ def folder_as_a_whole(final: Path, *, overwrite: bool) -> Iterator[Path]:
                     if overwrite:
                         _set_aside(place, earlier)
                     with suppress(OSError):
-                        # This removes only an empty folder.
+                        # rmdir removes only an empty folder.
                         place.rmdir()
                     w.put_beside_if_taken(made, place)
                 finally:
@@ -152,7 +152,7 @@ def _set_aside(place: Path, earlier: Path) -> None:
 
 
 def _restore(earlier: Path, place: Path) -> None:
-    """Move an earlier result back if its place is free; otherwise its mark is removed."""
+    """Move an earlier result back if its place is free. Otherwise rename it, so that it is removed with the draft."""
     with suppress(OSError):
         earlier.rename(earlier.with_name("replaced") if place.exists() else place)
 
@@ -163,7 +163,7 @@ def recover(final: Path) -> None:
     for draft in w.dead_drafts(place):
         earlier = draft / EARLIER
         with SIGNALS.held_back():
-            # Only its owner removes anything that is not a result.
+            # If both exist and the folder in the draft is not a result, keep it: only its owner may remove it.
             if not (earlier.exists() and place.exists()) or is_result(earlier):
                 _restore(earlier, place)
                 if not earlier.exists():

@@ -25,7 +25,7 @@ from standout.report._words import png, shortened, static
 from standout.report._words import said as sentence
 from standout.sources import InMemory, transformed
 
-# Options that choose rows or belong to the page: the page writes them itself.
+# Options that `_typed` leaves out: the page adds its own choice of rows, and OF_THE_PAGE has no effect on a fit.
 CHOSEN = ("data", "background", "condition_column", "target", "background_condition", "subject_column", "method")
 OF_THE_PAGE = ("demo", "session", "port", "browser", "quiet")
 
@@ -185,7 +185,7 @@ def explore_files(options: dict[str, Any]) -> None:
         by, subjects = options["condition_column"], options["subject_column"]
         state = explorer.begun(table, method, target, others, by=by, subjects=subjects, parameters=facts)
         if options["method"] in FITTED_AS:
-            # PCA has no background.
+            # PCA has no background, so background rows get no role.
             state = replace(state, roles=state.roles.replace(b"\x02", b"\x00"))
         page = explorer.serve(table, state, facts, session=options["session"], port=options["port"])
     display.cautions(table.notes)
@@ -202,7 +202,7 @@ def _opened(options: dict[str, Any], display: Display) -> Any:
     from standout.explorer._table import Origin
 
     subjects, paths, reading = options["subject_column"], [options["data"], *options["background"]], reading_of(options)
-    # The columns that all files have and that are not numbers.
+    # Find the columns that all files have and that are not numbers. The page can choose rows by them.
     plain = reading | {"label": None, "id_column": None, "strict": False}
     with collected_warnings():
         scans = [standout.scan(path, **plain) for path in paths]
@@ -210,7 +210,7 @@ def _opened(options: dict[str, Any], display: Display) -> Any:
     found = [name for kind in scans[0].left_out.values() for name in kind if name not in used]
     found = [name for name in found if all(name in scan.known_columns for scan in scans)]
     beside = [name for name in dict.fromkeys([options["condition_column"], subjects, *found]) if name is not None]
-    # Subjects are chosen on the page; until then the column is text beside the rows.
+    # The page sets the subjects. Until then, their column is read as text.
     made = open_datasets({**options, "subject_column": None}, display, beside=beside, split=False)
     words = {name: np.concatenate([part[name] for part in made.words]) for name in beside}
     if subjects is not None:
@@ -224,7 +224,7 @@ def _opened(options: dict[str, Any], display: Display) -> Any:
 
 
 def _typed(options: dict[str, Any]) -> list[str]:
-    """Return the options for reading and preparing as they were given."""
+    """Return the options for reading and preparing as the user typed them."""
     words: list[str] = []
     for name in sorted(options["given"] - {*CHOSEN, *OF_THE_PAGE, *OPTIONS}):
         value, option = options[name], OPTION_NAMES.get(name, f"--{name.replace('_', '-')}")

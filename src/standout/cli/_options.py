@@ -1,4 +1,4 @@
-"""The options of the commands: types of values, sections of the help, and options that are no parameters.
+"""The options of the commands: types of values, sections of the help, and options beside parameters of estimators.
 
 NumPy is not imported here, so that the help, the version and errors in options are fast.
 """
@@ -24,7 +24,7 @@ BUDGET, PAGE = "Bounds and budget", "The page"
 
 
 def value_of(one: Option) -> Callable[[Any], Any]:
-    """Return the reader of a parameter of an estimator: words, a number, or numbers; ``none`` stands for None."""
+    """Return a function that converts the text of an option to the value of a parameter; ``none`` becomes None."""
     words, metavar = words_of(one), metavar_of(one)
 
     def read(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""``standout release`` and ``standout fit --from-sums``: sums leave a site, rows do not."""
+"""``standout release`` and ``standout fit --from-sums``: a site sends private sums and keeps its rows."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ WITHOUT_ROWS = {
     *("data", "background", "from_sums", "method", "title", "output", "overwrite", "quiet", "spreadsheet"),
     *(one.name for one in options_for(*LINEAR)),
 }
-# Columns of a component in the page.
+# Maximum number of columns listed for a component on the page.
 MOST_COLUMNS = 15
-# With a larger share of noise in component 1, the signal is hidden.
+# If noise is a larger share of the variance along component 1, it hides the signal.
 DROWNED = 0.5
 RANGES = "Write a CSV file with the columns column, low and high: a name and two numbers in each line, each name once."
 

@@ -1,4 +1,4 @@
-"""The estimators: thin scikit-learn classes over ``solve(moments, problem)``."""
+"""The estimators: thin scikit-learn classes over ``solve(sums, problem)``."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from standout.estimators._linear import ContrastivePCA, DiscriminativePCA
 from standout.estimators._pipeline import BackgroundPipeline, make_pipeline
 from standout.estimators._search import BackgroundSearchCV
 
-# By the names of methods on the command line.
+# The estimators by the names of their methods, as on the command line.
 ESTIMATORS: dict[str, Any] = {
     one.method: one for one in (DiscriminativePCA, ContrastivePCA, KernelDiscriminativePCA, KernelContrastivePCA)
 }

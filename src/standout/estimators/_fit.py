@@ -26,13 +26,13 @@ from standout.sources import Source, open_datasets
 
 # Beyond this shrinkage the backgrounds have little effect, and the fit warns.
 NEARLY_PCA = 0.9
-# The regularisation before a choice.
+# The regularisation that is used until a value is chosen.
 FIRST: dict[str, Any] = {"shrinkage": "ledoit-wolf", "alpha": 0.0, "epsilon": 1.0}
-# Limit of components for "auto".
+# Maximum number of components for "auto".
 MOST_COMPONENTS = 20
-# Columns of wide rows may have variances that differ by this factor if only some of them are chosen.
+# With `n_columns`, the fit of wide rows warns if the variances of columns differ by more than this factor.
 MOST_UNEVEN = 1e8
-# Sparse rows that are larger than this both ways are not multiplied out.
+# Sparse data with more rows and more columns than this are kept as rows, because their products would be too large.
 LARGE = 8192
 
 Found = TypeVar("Found")
@@ -42,8 +42,8 @@ Found = TypeVar("Found")
 class Fit:
     """The result of a fit: the problem with all choices, its solution, and its results on held-out rows.
 
-    `inner` has the vectors in the coordinates of the sums, `moments` the sums without covariates, `mean` the centre of
-    scores in the columns of the data.
+    `inner` has the vectors in the coordinates of the sums. `moments` has the moments of the datasets without the
+    effects of covariates. `mean` is the point from which scores are measured, in the columns of the data.
     """
 
     problem: Problem
@@ -58,7 +58,10 @@ class Fit:
 
 
 def _signed(solution: Solution, moments: Sequence[Moments]) -> tuple[Solution, Float]:
-    """Choose signs by which the target's mean has the larger score, or a positive one without a background."""
+    """Return the solution with new signs, and the signs.
+
+    The target's mean gets a larger score than the mean of the first background; without a background, a positive score.
+    """
     step = moments[0].mean if len(moments) == 1 else moments[0].mean - moments[1].mean
     along = to_host(product(step[None, :], solution.vectors)[0, :])
     signs = like(np.where(along < 0.0, -1.0, 1.0), solution.vectors)
@@ -115,14 +118,14 @@ class BackgroundTransformer(FittedTransformer):
         sample_weight, background_sample_weight : array-like, str or None, default=None
             Weight of each row, or the name of a column.
         adjust, background_adjust : array-like, list of str or None, default=None
-            Covariates: what they explain of each column, within each dataset, is removed.
+            Covariates. Their linear effects on the columns are removed within each dataset.
 
         Returns
         -------
         object
             The estimator itself.
         """
-        # Without folds in PCA; scikit-learn's checks set `cv` to a list of splits.
+        # PCA has no folds, so `cv` is not checked: scikit-learn's own tests set it to a list of splits.
         folded = background is not None or self.target_label is not None
         check_parameters(self.method, {name: value for name, value in vars(self).items() if folded or name != "cv"})
         if background is not None:
@@ -145,7 +148,7 @@ class BackgroundTransformer(FittedTransformer):
         if self.target_label is not None:
             self.classes_ = np.unique(np.asarray(y))
             self.background_labels_ = [label for label in self.classes_.tolist() if label != self.target_label]
-        # Numbers out of range become an error.
+        # Turn off NumPy's warnings, because numbers out of range raise an error later.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             self._fit_sources(sources if self.robust is None else self._weighed(sources))
         return self
@@ -154,7 +157,7 @@ class BackgroundTransformer(FittedTransformer):
         raise NotImplementedError
 
     def _forget(self, *kept: str) -> None:
-        """Remove the earlier fit."""
+        """Remove the attributes of an earlier fit, except the names in `kept`."""
         self._n_found = 1
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("__")]:
             if name not in kept:
@@ -172,7 +175,7 @@ class BackgroundTransformer(FittedTransformer):
         return 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _weighed(self, sources: list[Source]) -> list[Source]:
-        """Learn robust weights from each dataset, and keep them beside its rows."""
+        """Return the datasets with robust weights that are learned from each of them, and store the weights."""
         found = []
         self.row_weights_, self.robust_weights_, self.outlying_rows_ = [], [], []
         for source in sources:
@@ -185,7 +188,7 @@ class BackgroundTransformer(FittedTransformer):
         return found
 
     def _count_components(self, sources: list[Source], fit: Fit, again: Callable[[], Found]) -> Found | None:
-        """Test one component after the other; fit again if there are several."""
+        """Set the number of components by a permutation test; return a new fit if there are several, else None."""
         shares = fit.solution.shrinkage
         numeric = replace(fit.problem, shrinkage=float(np.mean(shares))) if shares else fit.problem
         self.component_test_ = count_components(
@@ -204,14 +207,14 @@ class BackgroundTransformer(FittedTransformer):
             try:
                 return again()
             except InvalidValueError as error:
-                # Rounding can leave the fit, or one of its folds, fewer directions than the test.
+                # Because of rounding, the fit or one of its folds can have fewer directions than the test has found.
                 if error.parameter != "n_components":
                     raise
                 self._n_found -= 1
         return None
 
     def _posed(self, moments: Sequence[Moments], width: int, **fields: Any) -> tuple[Problem, str | None]:
-        """Return the problem, and the rule that chooses weights, if any."""
+        """Return the problem, and the rule that chooses the weights of backgrounds, or None."""
         n_backgrounds, name = len(moments) - 1, CHOSEN[self.method]
         given = getattr(self, name)
         value: Any = FIRST[name] if isinstance(given, str) else float(given or 0.0)
@@ -236,15 +239,15 @@ class BackgroundTransformer(FittedTransformer):
         return Problem(int(wanted), **fields), rule
 
     def _fit_problem(self, data: Data, folds: Folds | Places | None, reason: str, seed: int, **fields: Any) -> Fit:
-        """Pose the problem, make all choices, solve, and judge by held-out rows."""
+        """Return the fit: pose the problem, make all choices, solve, and judge by held-out rows."""
         name, solver = CHOSEN[self.method], getattr(self, "solver", "auto")
         sums = data.sums(Problem())
         problem, weight_rule = self._posed(sums.moments, sums.dimension, n_covariates=data.n_covariates, **fields)
         if folds is not None and data.lacks_rows:
             folds, reason = None, "a fold has no rows of one of the datasets"
-        # With the ridge of a kernel there are as many components as coordinates.
+        # With the ridge of a kernel, there are always as many components as coordinates.
         if self.n_components is None and problem.epsilon is None:
-            # Without shrinkage, folds of wide data have fewer components.
+            # Without shrinkage, a fit that leaves out a fold can have fewer components than the fit of all rows.
             parts = range(data.n_folds if folds is not None and problem.shrinkage == 0.0 else 0)
             known = [data.sums(problem, fold).moments for fold in (None, *parts)]
             most = min(count_directions([adjusted(part, data.n_covariates) for part in one]) for one in known)
@@ -273,7 +276,7 @@ class BackgroundTransformer(FittedTransformer):
             inner = sums.dropped(solution.vectors)
         else:
             found = solve_inside(sums, problem, solver=solver, seed=seed)
-            # The signs of a kernel's coordinates have no meaning.
+            # The means determine the signs, because the signs of kernel coordinates have no meaning.
             solution, signs = lifted(sums, found) if self._linear else _signed(found, moments)
             inner = found.vectors * signs
         held_out = None
@@ -281,17 +284,18 @@ class BackgroundTransformer(FittedTransformer):
             held_out = judge(problem, data, folds, inner, seed=seed)
             order = np.argsort(-held_out.ratio, kind="stable")
             if np.all(np.isfinite(held_out.ratio)) and np.any(order != np.arange(len(order))):
-                # Held-out ratios can have another order than the values of the fit.
+                # Sort by held-out ratios, because their order can differ from the order of the eigenvalues.
                 solution, held_out = solution.taken(order), held_out.taken(order)
                 inner = take(inner, order, axis=1)
         return Fit(problem, solution, inner, sums, moments, mean, path, columns_path, held_out)
 
-    # --- what was found ------------------------------------------------------------------------------------------
+    # --- fitted attributes ---------------------------------------------------------------------------------------
 
     def _keep_fit(self, fit: Fit) -> Float:
         """Set the fitted attributes; return the background's standard deviation along the components.
 
-        It is held out, or in sample without folds; 1 if it is 0.
+        It is computed on held-out rows, or in sample without folds. It is 1 without a background, or if the background
+        does not vary.
         """
         problem, held_out, moments = fit.problem, fit.held_out, fit.moments
         xp, ones = namespace(fit.inner), namespace(fit.inner).ones_like(fit.inner[0, :])
@@ -310,8 +314,8 @@ class BackgroundTransformer(FittedTransformer):
         self.n_samples_, *self.background_n_samples_ = (part.count for part in moments)
         self.path_, self.held_out_ = fit.path, held_out
         self.n_folds_ = 0 if held_out is None else held_out.vectors.shape[0]
-        # Held-out scores of a background are about its own mean. This shift moves them to their place in a picture;
-        # scores of the target are not moved.
+        # Held-out scores of a background are centred at its own mean. Its shift moves them to their position in plots.
+        # Scores of the target are not moved.
         centre = center_of(replace(problem, n_covariates=0), Sums(tuple(moments), moments[0].n_features))
         self.shifts_ = np.array([to_host(product((part.mean - centre)[None, :], vectors)[0, :]) for part in moments])
         self.shifts_[0] = 0.0
@@ -347,7 +351,7 @@ class BackgroundTransformer(FittedTransformer):
                 f"the chosen shrinkage is {share:.2f}: the background has little effect, and the view is nearly that "
                 "of PCA"
             )
-        # In the feature space of a kernel, a larger spread is a shift, too.
+        # In the feature space of a kernel, a larger spread also shifts the mean, so there is no warning.
         linear = self._linear and fit.problem.center == "own"
         if linear and held_out is not None and np.any(held_out.shift > np.maximum(held_out.ratio, 1.0)):
             _warn(
@@ -355,7 +359,7 @@ class BackgroundTransformer(FittedTransformer):
                 "apart along a component, further than the target varies",
                 'Use `center`="background" to let a shift of the mean stand out.',
             )
-        # Inner products of wide rows have lost columns that are small beside others.
+        # Inner products of wide rows lose the digits of columns with much smaller variances than other columns.
         lost = False
         if solution.columns is not None and solution.scale is None and fit.sums.variances:
             variances = to_host(fit.sums.variances[0])
@@ -370,7 +374,7 @@ def _warn(problem: str, advice: str = "") -> None:
 
 
 def check_counts(counts: Sequence[int | None]) -> None:
-    """Refuse a dataset with fewer than two rows."""
+    """Raise an error if a dataset has fewer than two rows."""
     for name, count in zip(dataset_names(len(counts)), counts, strict=True):
         if count is not None and count < 2:
             problem = f"{name} has {count} sample{'' if count == 1 else 's'}, but a minimum of 2 is required"

@@ -1,4 +1,4 @@
-"""Fits from sums: one batch after the other, the rows of several sites, and sums without rows."""
+"""Fits from sums: of successive batches, of several sites, or of data whose rows are not available."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _KNOWN_BEFORE = ("n_features_in_", "feature_names_in_", "classes_", "background_
 
 
 def _sums_suffice(model: Any) -> bool:
-    """Refuse parameters and fits that need rows."""
+    """Return True if sums suffice; raise an error for parameters that need rows."""
     if model.robust is not None:
         _reject("robust", model.robust, "Use robust=None")
     if isinstance(model.n_components, str):
@@ -43,7 +43,8 @@ def _reject(parameter: str, value: Any, advice: str) -> None:
 class IncrementalTransformer(BackgroundTransformer):
     """A transformer that can be fitted from sums. `_data` has the sums of each dataset and fold, never rows.
 
-    A subclass has `_fit_data`, from sums to a `Fit`, and `_keep_linear`, which sets the fitted attributes.
+    A subclass defines `_fit_data`, which returns a `Fit` from sums, and `_keep_linear`, which sets the fitted
+    attributes.
     """
 
     _data: TallData | None = None
@@ -53,9 +54,9 @@ class IncrementalTransformer(BackgroundTransformer):
     def partial_fit(self, X: Any = None, y: Any = None, *, background: Any = None) -> Self:
         """Add more rows of the target, of the backgrounds, or of both.
 
-        Only sums are kept. Rows are numbered over all batches, so that components and choices equal those of ``fit`` on
-        all rows, up to rounding. There are components as soon as every dataset has two rows, and held-out ratios as
-        soon as every fold has two.
+        Only sums are kept. Rows are numbered over all batches, so that they are in the same folds as in ``fit``. The
+        components and choices are therefore the same as in ``fit`` on all rows, up to rounding. Components need at
+        least two rows of every dataset. Held-out ratios need two rows of every dataset in every fold.
 
         Parameters
         ----------
@@ -64,8 +65,8 @@ class IncrementalTransformer(BackgroundTransformer):
         y : None
             Ignored.
         background : dataset, or list or tuple of datasets, default=None
-            More rows of each background, in the same order in every batch. In a list, None stands for a background
-            without new rows.
+            More rows of each background. The backgrounds have the same order in every batch. In a list, use None for a
+            background without new rows.
 
         Returns
         -------
@@ -84,16 +85,17 @@ class IncrementalTransformer(BackgroundTransformer):
         return self
 
     def merge(self, other: Any) -> Self:
-        """Add all rows that another estimator was fitted to, without seeing them.
+        """Add the sums of another estimator, so that this estimator is fitted to the rows of both.
 
-        For rows that may not leave their site: each site fits an estimator to its rows, and sends only the estimator.
-        They have counts, means and sums of products, never rows. Each site becomes a fold, so that the choice and the
-        ratio hold for other sites. The other estimator stays as it is.
+        Use it for rows that may not leave their site. Each site fits an estimator to its rows, and sends only the
+        estimator. An estimator has counts, means and sums of products, never rows. Each site becomes a fold, so that
+        the choice and the ratio hold for other sites. The other estimator is not changed.
 
         Parameters
         ----------
         other : estimator
-            Of the same class, fitted to the same columns and as many backgrounds. Its parameters are not used.
+            An estimator of the same class, fitted to the same columns and the same number of backgrounds. Its
+            parameters are not used.
 
         Returns
         -------
@@ -117,15 +119,15 @@ class IncrementalTransformer(BackgroundTransformer):
     def from_moments(cls, target: Any, backgrounds: Any = None, **parameters: Any) -> Self:
         """Fit from sums without rows: saved sums, sums of a database, or private sums.
 
-        There are no folds, and therefore no held-out ratio. ``shrinkage="auto"`` is the estimate of Ledoit and Wolf;
-        for private sums, a shrinkage that follows from their noise.
+        There are no folds, and therefore no held-out ratio. ``shrinkage="auto"`` is the estimate of Ledoit and Wolf.
+        For private sums, the shrinkage is computed from their noise.
 
         Parameters
         ----------
         target : Moments or tuple
             Moments of `standout.moments`, a release of `standout.private`, or a tuple ``(covariance, count)`` or
-            ``(covariance, count, mean)``. The covariance has ``1/n``, as ``np.cov(X.T, bias=True)``. Without a mean,
-            scores are not centred.
+            ``(covariance, count, mean)``. The covariance is divided by n, as in ``np.cov(X.T, bias=True)``. Without a
+            mean, scores are not centred.
         backgrounds : Moments or tuple, or list of these, default=None
             None means PCA of the target.
         **parameters
@@ -134,7 +136,7 @@ class IncrementalTransformer(BackgroundTransformer):
         Returns
         -------
         estimator
-            Fitted.
+            The fitted estimator.
 
         Examples
         --------
@@ -164,7 +166,7 @@ class IncrementalTransformer(BackgroundTransformer):
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")
     def _solve_parts(self, parts: list[Parts], n_covariates: int = 0) -> None:
-        """Keep sums, and find the components if every dataset has enough rows."""
+        """Store the sums, and find the components if every dataset has enough rows."""
         data = TallData(parts, n_covariates)
         counts = [sum(part.count for part in own if part is not None) for own in parts]
         wanted = self.n_components if isinstance(self.n_components, int) else 1
@@ -180,7 +182,7 @@ class IncrementalTransformer(BackgroundTransformer):
         self._data, self._folds = data, kept
 
     def _usable_folds(self, parts: Sequence[Parts], counts: Sequence[int]) -> tuple[Folds | Places | None, str]:
-        """Return the folds of the sums, or why there are none."""
+        """Return the folds of the sums, or None with the reason why there are no folds."""
         if len(parts) == 1:
             return None, "there is no background"
         if self.cv is None:
@@ -196,7 +198,7 @@ class IncrementalTransformer(BackgroundTransformer):
     # --- batches -------------------------------------------------------------------------------------------------
 
     def _known_parts(self) -> list[Parts]:
-        """Return the sums of all earlier rows, by dataset; None without earlier rows."""
+        """Return the sums of all earlier rows, by dataset and fold; an empty list if there are no earlier rows."""
         if self._data is None and not self.__sklearn_is_fitted__():
             return []
         data = _data_of(self)
@@ -206,7 +208,7 @@ class IncrementalTransformer(BackgroundTransformer):
         return [list(own) for own in data.parts]
 
     def _batch(self, X: Any, background: Any, n_known: int) -> list[Source | None]:
-        """Open the datasets of a batch; None for a dataset without new rows."""
+        """Return the datasets of a batch as sources, and None for each dataset without new rows."""
         given = [X, *as_backgrounds(background, X)]
         if all(part is None for part in given):
             raise InvalidValueError("the batch has no rows", advice="Give rows of the target or of a background.")
@@ -221,7 +223,7 @@ class IncrementalTransformer(BackgroundTransformer):
         return [None if source is None else _like_first(source, first) for source in found]
 
     def _extended(self, own: Parts, source: Source | None) -> Parts:
-        """Return the sums of a dataset by fold, with the new rows."""
+        """Return the sums of a dataset by fold, after the new rows are added."""
         folds = self._folds if isinstance(self._folds, FoldPattern) else None
         own = own or [None] * (1 if folds is None else folds.n_folds)
         if source is None:
@@ -234,7 +236,7 @@ class IncrementalTransformer(BackgroundTransformer):
     # --- merge --------------------------------------------------------------------------------------------------
 
     def _check_same(self, other: Any) -> None:
-        """Refuse an estimator of other columns, labels or backgrounds."""
+        """Raise an error if the other estimator has other columns, labels, covariates or numbers of backgrounds."""
         names = [list(getattr(model, "feature_names_in_", ())) for model in (self, other)]
         sizes, mine_is = (other.n_features_in_, self.n_features_in_), "this estimator"
         matched(names[1] or None, sizes[0], "the other estimator", names[0] or None, sizes[1], mine_is)
@@ -261,23 +263,23 @@ def _data_of(model: Any) -> TallData:
 
 
 def _places(model: Any) -> list[Parts]:
-    """Return the sums of each dataset by site: one site, if the model was not merged."""
+    """Return the sums of each dataset by site. A model that was not merged has one site."""
     merged = isinstance(model._folds, Places)
     return [list(own) if merged else [reduce(joined, own)] for own in _data_of(model).parts]
 
 
 def _like_first(source: Source, first: Source) -> Source:
-    """Return a dataset with its columns in the order of the first one."""
+    """Return a dataset with its columns in the order of the first dataset."""
     limit = first.width or 0
     places = matched(source.keys, source.width or 0, source.name, first.keys, limit, first.name)
     return source if places is None else source.select(places.tolist())
 
 
-# --- moments that were given ------------------------------------------------------------------------------------------
+# --- moments from the user --------------------------------------------------------------------------------------------
 
 
 def _as_moments(given: Any, name: str, model: Any) -> Moments:
-    """Return moments unchanged, and make moments of a tuple (covariance, count[, mean])."""
+    """Return moments: unchanged, or computed from a tuple (covariance, count[, mean])."""
     if isinstance(given, Moments):
         return given
     if not isinstance(given, tuple) or len(given) not in (2, 3):
@@ -299,7 +301,7 @@ def _as_moments(given: Any, name: str, model: Any) -> Moments:
 
 
 def _check_alike(moments: Sequence[Moments], names: Sequence[str]) -> None:
-    """Refuse moments of other columns, and private sums beside exact ones."""
+    """Raise an error if the numbers of columns differ, or if private and exact sums are mixed."""
     for part, name in zip(moments[1:], names[1:], strict=True):
         if part.n_features != moments[0].n_features:
             problem = f"{name} has {part.n_features} features, but the target has {moments[0].n_features}"

@@ -38,13 +38,13 @@ from standout.sources import InMemory, Mapped, Source
 
 # A pivot of a Cholesky factor below this number of rounding units may be only rounding.
 ROUNDED_PIVOT = 100.0
-# Below this share of its mean square, the variance of a coordinate is only rounding.
+# If the variance of the coordinates is below this share of their squared mean, it is only rounding.
 ROUNDED_VARIANCE = 1e-30
-# The largest rounding error of scores, in standard deviations of the background.
+# The largest rounding error of scores, in standard deviations of the background, and the rounding unit.
 ROUNDED_SCORES, EPS = 1e-3, float(np.finfo(np.float64).eps)
 # Coordinates are rounded to this share of the largest one.
 ROUNDED_DIGITS = 1e-12
-# Maximum number of rows to learn weights of kernels, and steps of the grid.
+# Maximum number of rows for learning the weights of kernels, and number of steps of the grid of weights.
 LEARNED_ROWS, STEPS = 600, 4
 
 
@@ -75,7 +75,7 @@ class KernelTransformer(BackgroundTransformer):
     )
 
     def _weighed(self, sources: list[Source]) -> list[Source]:
-        # Robust weights are found for the coordinates by `_fit_sources`; outlying cells are found in the rows.
+        # Outlying cells are found in the rows. Outlying rows are found later, in the coordinates (`_fit_sources`).
         return super()._weighed(sources) if self.robust == "cells" else sources
 
     def _fit_sources(self, sources: list[Source]) -> None:
@@ -98,11 +98,11 @@ class KernelTransformer(BackgroundTransformer):
         self._keep_kernel(fit)
 
     def _fit_coordinates(self, sources: Sequence[Source], kind: LandmarkMap, seed: int) -> tuple[Fit, Float | None]:
-        """Fit to datasets in coordinates; return the fit and the root by which coordinates are multiplied."""
+        """Return the fit to datasets in coordinates, and the root by which coordinates are multiplied, if any."""
         folds, reason = plan_folds(sources, self.cv, int(sources[0].width or 0))
         root = None
         if kind.counts:
-            # Centred rows are a root of their scatter, so kernel rows need no other root.
+            # These coordinates are products with all centred rows, which are already a root of the total scatter.
             wide = make_data(sources, folds, norms=False, wide=True)
             data: Data = KernelRows(**vars(wide))
         else:
@@ -119,7 +119,7 @@ class KernelTransformer(BackgroundTransformer):
             return self._fit_problem(data, folds, reason, seed), root
 
     def _resolved(self, sources: Sequence[Source], seed: int) -> Kernel:
-        """Return the kernel with all its parameters; weights of several kernels may be learned."""
+        """Return the kernel with all its parameters. The weights of several kernels may be learned."""
         learn = isinstance(self.kernel_weights, str)
         again = all(source.again for source in sources)
         rows = sample_rows(sources, seed=seed) if again and self.kernel != "precomputed" else None
@@ -139,18 +139,18 @@ class KernelTransformer(BackgroundTransformer):
         return kernel
 
     def _learned(self, kernel: SumKernel, sources: Sequence[Source], seed: int) -> SumKernel:
-        """Choose the weights of several kernels by held-out rows, over a grid of mixtures (Remark 5)."""
+        """Return the mixture of kernels with the best held-out ratios, over a grid of weights (Remark 5)."""
         rng = np.random.default_rng(seed)
         some: list[Source] = []
         for source in sources:
             count = source.count_rows()
             numbers = np.sort(rng.choice(count, min(count, LEARNED_ROWS // len(sources)), replace=False))
             some.append(InMemory(source.take(numbers), source.name))
-        # Each kernel is divided by its size before mixing.
+        # Kernels are divided by the mean of their diagonals before mixing, so that they have the same size.
         units = np.array([float(np.mean(to_host(part.diagonal(some[0].rows)))) or 1.0 for part in kernel.kernels])
         best, chosen = -np.inf, kernel
         for point in simplex_grid(len(kernel.kernels), STEPS):
-            # With sum 1, as in the fit: a given ε depends on the size of the kernel.
+            # The weights sum to 1, as in the fit, because the effect of a given ε depends on the size of the kernel.
             mixture = replace(kernel, weights=point / units / np.sum(point / units))
             found = self._located(some, mixture, seed)
             fit, _ = self._fit_coordinates(found.sources, found.map, seed)
@@ -176,7 +176,7 @@ class KernelTransformer(BackgroundTransformer):
         self.components_ = columns_as_rows(fit.inner / self._keep_fit(fit))
         self.feature_mean_, factor = fit.mean, self.feature_map_.factor
         if factor is not None and len(fit.moments) > 1:
-            # Scores are sums of kernel values with the landmarks, with these weights.
+            # A score is a weighted sum of kernel values with the landmarks. These are the norms of its weights.
             weights = column_norms(solve_triangular(factor, 1.0 * self._filters, transposed=True))
             if EPS * largest(squared_lengths(factor)) * largest(weights) > ROUNDED_SCORES:
                 problem = (
@@ -190,7 +190,7 @@ class KernelTransformer(BackgroundTransformer):
         return self.components_.T if self._root is None else product(self._root, self.components_.T)
 
     def _scores(self, rows: Rows) -> Array:
-        # One product with few columns: coordinates are not multiplied by the root.
+        # The root is part of the filters, which have few columns. Coordinates are not multiplied by it.
         scores: Array = product(self.feature_map_.transform(rows), self._filters)
         return scores - product(self.feature_mean_[None, :], self.components_.T)
 
@@ -205,10 +205,10 @@ class KernelTransformer(BackgroundTransformer):
 
 
 def _total_root(parts: Sequence[Moments]) -> Float:
-    """Return L with ``L Lᵀ`` the total scatter of the datasets, each about its own mean.
+    """Return a root L of the total scatter T of the datasets, each about its own mean: ``T = L Lᵀ``.
 
-    Directions in which no dataset varies, such as the constant of a polynomial kernel, are left out. In coordinates
-    ``g L`` the paper's ridge ``ε T⁻¹`` of coordinates g is ``ε I``.
+    Directions in which no dataset varies, such as the constant of a polynomial kernel, are left out. The paper's ridge
+    for coordinates g is ``ε T⁻¹``. For the coordinates ``g L``, it is ``ε I``.
     """
     total: Array = sum(part.total_weight * part.covariance() for part in parts)  # type: ignore[assignment]
     xp = namespace(total)
@@ -222,7 +222,7 @@ def _total_root(parts: Sequence[Moments]) -> Float:
 
 
 def _rounded(sources: Sequence[Source]) -> list[Source]:
-    """Round coordinates, so that equal rows do not differ by rounding errors, which would look like a spread."""
+    """Return rounded coordinates. Otherwise equal rows differ by rounding errors, which look like a variance."""
     step = ROUNDED_DIGITS * max(source.map_reduce(lambda batch: largest(abs(batch.rows)), max) for source in sources)
     return _changed(sources, lambda rows: namespace(rows).round(rows / step) * step if step else rows)
 
@@ -236,7 +236,7 @@ class KernelDiscriminativePCA(KernelTransformer):
     """In which nonlinear views does the target vary while the backgrounds do not?
 
     Discriminative PCA in the feature space of a kernel: KdPCA for one background, KMdPCA for several (Algs. 2 and 4 of
-    [1]_), kernel PCA for none. New rows can be projected, and large data are handled through landmarks.
+    [1]_), kernel PCA without a background. New rows can be projected, and large data are handled through landmarks.
 
     Parameters
     ----------
@@ -247,13 +247,13 @@ class KernelDiscriminativePCA(KernelTransformer):
     ratio_ : ndarray of shape (n_components,)
         The ratio on held-out rows: variance of the target along each component, in units of the background's.
     ratio_error_ : ndarray of shape (n_components,)
-        Its standard error.
+        Standard error of `ratio_`.
     epsilon_ : float
         The ridge that was used; `path_` shows how it was chosen.
     components_ : ndarray of shape (n_components, n_coordinates)
         The components, in the coordinates of `feature_map_` times a root of their total scatter.
     feature_map_ : LandmarkMap
-        From rows to coordinates. `feature_mean_` is the point from which scores are measured.
+        The map from rows to coordinates. `feature_mean_` is the point from which scores are measured.
     approximation_ : str
         The kind of coordinates: "exact", "pivoted" or "landmarks".
     residual_ : float
@@ -270,8 +270,8 @@ class KernelDiscriminativePCA(KernelTransformer):
 
     Notes
     -----
-    With ``kernel="precomputed"``, X has shape (m, n) and each background (nₖ, n), with ``n = m + n₁ + ...`` columns for
-    all fitted rows, those of the target first. ``transform`` needs the kernel of new rows with the same n rows.
+    With ``kernel="precomputed"``, X has shape (m, n) and each background (nₖ, n). The ``n = m + n₁ + ...`` columns are
+    for all fitted rows, the rows of the target first. ``transform`` needs the kernel of new rows with the same n rows.
 
     References
     ----------
@@ -280,7 +280,7 @@ class KernelDiscriminativePCA(KernelTransformer):
 
     Examples
     --------
-    Two circles, one inside the other, are hidden beside a third one that the background has, too.
+    The target has two circles, one inside the other. They are hidden by a larger circle that is also in the background.
 
     >>> from standout import KernelDiscriminativePCA
     >>> from standout.datasets import make_hidden_circles
@@ -334,7 +334,7 @@ class KernelContrastivePCA(KernelTransformer):
     ratio_ : ndarray of shape (n_components,)
         The ratio on held-out rows: variance of the target along each component, in units of the background's.
     ratio_error_ : ndarray of shape (n_components,)
-        Its standard error.
+        Standard error of `ratio_`.
     alpha_ : float
         The α that was used; `path_` shows how it was chosen.
     components_, feature_map_, approximation_, residual_, kernel_weights_ :

@@ -1,9 +1,9 @@
-"""Exact kernel fits with about as many coordinates as rows: the rows of the centred kernel matrix.
+"""Exact kernel fits with about as many coordinates as rows. Coordinates are rows of the centred kernel matrix.
 
-The problem of m target rows X, background rows Y with weights W and a ridge, ``XᵀX/m u = λ (YᵀWY + ε I) u``, needs only
-products of rows: with ``u = Xᵀp - Yᵀz`` it is the eigenproblem of the Schur complement
-``XXᵀ - XYᵀ (ε W⁻¹ + YYᵀ)⁻¹ YXᵀ``, of size m. All products are computed once. A fold selects rows and columns of these
-products.
+With m target rows X, background rows Y, their weights W and the ridge ε, the problem is
+``XᵀX/m u = λ (YᵀWY + ε I) u``. With ``u = Xᵀp - Yᵀz``, it becomes the eigenproblem of the Schur complement
+``XXᵀ - XYᵀ (ε W⁻¹ + YYᵀ)⁻¹ YXᵀ``, of size m. It needs only inner products of rows. All products are computed once. A
+fold selects rows and columns of these products.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ from standout.pencil._iterative import LEAST_STEPS, MORE, krylov, random
 from standout.problem import Problem, Sums, pencil_of, pose, solve_inside
 from standout.selection._data import WideData
 
-# Number of values of ε that are solved by iterations. The others are solved in the span of their vectors.
+# Number of values of ε that are solved by iterations. All values are then solved in the span of these solutions.
 REPRESENTATIVES = 6
-# Products for a value of the path, most products for a solution, and the residual that ends them.
+# Number of products for a value of the path, maximum number of products for a solution, and the residual at which its
+# iterations end.
 PATH_STEPS, MOST_STEPS, EXACT = 2, 30, 1e-12
-# The smallest weight of a background.
+# Smaller weights of a background are replaced by this value, because the ridge is divided by them.
 LEAST_WEIGHT = 1e-200
 
 
@@ -54,7 +55,7 @@ class KernelRows(WideData):
         """Return the sums over all rows, or over the rows outside of a fold."""
         if fold not in self._known:
             chosen = [own != (-1 if fold is None else fold) for own in self.folds]
-            # Rows of the fold get the weight 0, which saves a copy of the others.
+            # Rows of the fold get the weight 0, so that the other rows need not be copied.
             pairs = zip(self.rows, chosen, strict=True)
             moments = Sums.of([RowMoments(rows, own.astype(float)) for rows, own in pairs])
             places = np.flatnonzero(np.concatenate(chosen))
@@ -68,7 +69,7 @@ class KernelRows(WideData):
 
 @dataclass(frozen=True, eq=False)
 class _Dual:
-    """The eigenproblem of some rows, from their inner products."""
+    """The eigenproblem of selected rows, from their inner products."""
 
     sums: Sums
     places: npt.NDArray[np.intp]
@@ -94,7 +95,7 @@ class _Dual:
         return product(basis, np.hstack([solve_inside(small, problem).vectors for problem in problems]))
 
     def solution(self, problem: Problem) -> Solution:
-        """Solve the problem by iterations, or by LAPACK."""
+        """Return the solution of the problem, by iterations or by LAPACK."""
         target, count, m = self.sums.moments[0], problem.n_components, self._counts[0]
         schur = self._schur(problem)
         if schur is None or count >= m:
@@ -128,7 +129,7 @@ class _Dual:
         return None if factor is None else _Schur(block[:m, :m], block[m:, :m], factor)
 
     def _lifted(self, duals: Float) -> Float:
-        """Return the weighted sums of the centred rows."""
+        """Return the sums of the centred rows, weighted by the columns of `duals`."""
         duals = 1.0 * duals.T
         centred_columns(duals, self._counts)
         weights = np.zeros((len(self.matrix), len(duals)))
@@ -145,7 +146,7 @@ class _Schur:
     factor: Float
 
     def duals(self, block: Float) -> Float:
-        """Return the weights of all rows for weights of target rows."""
+        """Return the weights of all rows that belong to these weights of the target rows."""
         others = linalg.cho_solve((self.factor, True), product(self.across, block), check_finite=False)
         return np.concatenate([block, -others])
 
@@ -154,7 +155,7 @@ class _Schur:
         return product(self.own, block) + product(self.across.T, self.duals(block)[len(block) :])
 
     def leading(self, count: int) -> tuple[Float, Float]:
-        """Return the leading eigenvectors, by iterations, or by LAPACK if these converge slowly."""
+        """Return the leading eigenvalues and vectors. LAPACK is used for few rows or if iterations are slow."""
         if len(self.own) > LEAST_STEPS * (count + MORE):
             start = random((len(self.own), count + MORE), 0, self.own)
             values, vectors, residual = krylov(self.applied, start, count, MOST_STEPS, EXACT)

@@ -33,7 +33,7 @@ class LinearTransformer(IncrementalTransformer):
     solver: str
     patterns_: Float
     n_columns_: int
-    # Only with `scale` or `n_columns`.
+    # Set only with `scale` or `n_columns`.
     scale_: Float
     columns_: npt.NDArray[np.intp]
     columns_path_: Path | None
@@ -46,13 +46,14 @@ class LinearTransformer(IncrementalTransformer):
         thin = size > LARGE and all(source.rows is not None and is_sparse(source.rows) for source in sources)
         folds, reason = plan_folds(sources, self.cv, size)
         again = all(source.again for source in sources)
-        # Ledoit-Wolf shrinkage needs further sums; "auto" needs them only if folds cannot decide.
+        # Ledoit-Wolf shrinkage needs further sums. It replaces "auto" if folds cannot be used. For an iterator, this is
+        # not known before the rows are read.
         rule = self.shrinkage if self.method == "dpca" and isinstance(self.shrinkage, str) else None
         norms = rule is not None and (rule != "auto" or folds is None or not again)
         wide = wide and not thin
         data = used = make_data(sources, folds, norms=norms, kind="rows" if thin else "scatter", wide=wide)
         fit = self._fit_data(data, folds, reason)
-        # Sums of squares have lost too many digits. Coordinates in the span of the rows keep them.
+        # If sums of squares have lost too many digits, use coordinates in the span of the rows, which keep them.
         lost = again and not (wide or thin or fit.solution.accurate)
         if lost and self.smooth is None and width * sum(source.count_rows() for source in sources) <= LARGE**2:
             used = make_data(sources, folds, norms=norms, wide=True)
@@ -66,10 +67,11 @@ class LinearTransformer(IncrementalTransformer):
         if isinstance(self.n_components, str) and len(sources) > 1:
             fit = self._count_components(sources, fit, lambda: self._fit_data(used, folds, reason)) or fit
         self._keep_linear(fit, used)
-        # A copy, without the sums of other folds, which have the same size. Sparse rows are not sums.
+        # Store a copy without the cached sums for each left-out fold, because they have the same size. Sparse rows are
+        # not stored, because they are not sums.
         self._data = replace(data) if isinstance(data, TallData) and not thin else None
         self._folds = folds
-        # Rows of a subject are not independent: a subject has the weight of one row in the test of the means.
+        # Rows of a subject are not independent, so a subject has the weight of one row in the test of the means.
         known = sources[0].subjects is not None
         self._n_subjects = [float(len(np.unique(one.subjects))) for one in sources] if known else None  # type: ignore[arg-type]
 
@@ -93,7 +95,7 @@ class LinearTransformer(IncrementalTransformer):
         self.mean_ = fit.mean
         images, variances = moments[0].apply(inner), moments[0].variances
         if fit.sums.lift is not None:
-            # A lifted vector is divided by the scale of the columns, a lifted covariance is multiplied with it.
+            # `lift` divides by the scale of the columns. A covariance must be multiplied by the scale instead.
             images = fit.sums.lift(images) * (1.0 if fit.sums.scaled is None else (fit.sums.scaled**2)[:, None])
             variances = data.variances()[0]  # type: ignore[union-attr]
         xp = namespace(images)
@@ -122,7 +124,8 @@ class LinearTransformer(IncrementalTransformer):
 
         Returns
         -------
-        array of shape (n_samples, n_features) The part of the data that the components explain.
+        array of shape (n_samples, n_features)
+            The part of the data that the components explain.
         """
         check_is_fitted(self)
         scores = open_dataset(X, "the scores").loaded().rows
@@ -143,7 +146,7 @@ class LinearTransformer(IncrementalTransformer):
         return mean_differences(means, variances, counts, self.background_weights_.tolist())
 
     def get_support(self, indices: bool = False) -> npt.NDArray[Any]:
-        """Return which columns the components use: a truth value for each, or their numbers with `indices`.
+        """Return which columns the components use, as Boolean values, or as column numbers with `indices`.
 
         Parameters
         ----------
@@ -163,10 +166,10 @@ class DiscriminativePCA(LinearTransformer):
     """In which directions does the target vary while the backgrounds do not?
 
     Finds the directions u with the largest ratio of variances, ``uᵀCxx u / uᵀB u``, with B the shrunken covariance of
-    the backgrounds: dPCA for one background and MdPCA for several (Algs. 1 and 3 of [1]_), PCA for none.
+    the backgrounds: dPCA for one background and MdPCA for several (Algs. 1 and 3 of [1]_), PCA without a background.
 
-    Read `ratio_`, `ratio_error_`, `correlations_`, `components_` and `shrinkage_` first. `spread_`, `shift_` and
-    `path_` judge the result. The other attributes are details of the computation.
+    Read `ratio_`, `ratio_error_`, `correlations_`, `components_` and `shrinkage_` first. Use `spread_`, `shift_` and
+    `path_` to judge the result. The other attributes are details of the computation.
 
     Parameters
     ----------
@@ -177,9 +180,9 @@ class DiscriminativePCA(LinearTransformer):
     ratio_ : ndarray of shape (n_components,)
         The ratio on held-out rows: variance of the target along each component, in units of the background's.
     ratio_error_ : ndarray of shape (n_components,)
-        Its standard error; `ratio_interval_` has one standard error of the logarithm on both sides.
+        Standard error of `ratio_`. `ratio_interval_` has one standard error of the logarithm on both sides.
     correlations_ : ndarray of shape (n_components, n_features)
-        Correlation of each column with each score, in the target: how to read a component.
+        Correlation of each column with each score, in the target. Use it to interpret a component.
     components_ : ndarray of shape (n_components, n_features)
         The filters: ``(X - mean_) @ components_.T`` are the scores. The background has unit variance along them on
         held-out rows (in sample with ``cv=None``).
@@ -188,9 +191,9 @@ class DiscriminativePCA(LinearTransformer):
     spread_, shift_ : ndarray of shape (n_components,)
         Variance of the target's scores and squared distance of the means, in units of the background's variance.
     patterns_ : ndarray of shape (n_components, n_features)
-        ``B u``: what a component looks like in the data.
+        The patterns ``B u``: how each component appears in the columns of the data.
     eigenvalues_ : ndarray of shape (n_components,)
-        In-sample ratios of the shrunken problem, as LAPACK found them.
+        In-sample ratios, with the shrunken covariance of the backgrounds.
     mean_ : ndarray of shape (n_features,)
         The point from which scores are measured.
     background_weights_ : ndarray of shape (n_backgrounds,)
@@ -204,8 +207,8 @@ class DiscriminativePCA(LinearTransformer):
 
     See Also
     --------
-    ContrastivePCA : The difference of variances in place of the ratio.
-    KernelDiscriminativePCA : The same in the feature space of a kernel.
+    ContrastivePCA : The difference of variances instead of the ratio.
+    KernelDiscriminativePCA : The same method in the feature space of a kernel.
     standout.permutation_test : Which components are distinguishable from chance.
 
     References
@@ -215,7 +218,7 @@ class DiscriminativePCA(LinearTransformer):
 
     Examples
     --------
-    Both datasets vary most along the first column. The target alone varies along the last.
+    Both datasets vary most along the first column. Along the last column, the target varies more than the background.
 
     >>> import numpy as np
     >>> from standout import DiscriminativePCA
@@ -265,7 +268,7 @@ class ContrastivePCA(LinearTransformer):
     ratio_ : ndarray of shape (n_components,)
         The ratio on held-out rows: variance of the target along each component, in units of the background's.
     ratio_error_ : ndarray of shape (n_components,)
-        Its standard error.
+        Standard error of `ratio_`.
     correlations_ : ndarray of shape (n_components, n_features)
         Correlation of each column with each score, in the target.
     components_ : ndarray of shape (n_components, n_features)

@@ -18,7 +18,7 @@ from standout._xp import is_foreign
 from standout.estimators._scores import DOC_LINK
 from standout.sources import DaskBlocks, Source, as_backgrounds, frame_columns, keys_of, open_dataset, transformed
 
-# Packages between a pipeline or search of scikit-learn and our ``fit``.
+# Packages whose functions can be called between a pipeline or search of scikit-learn and our ``fit``.
 _PASSED = ("standout", "sklearn", "joblib")
 
 
@@ -30,9 +30,9 @@ def _last_transforms(pipeline: Any) -> bool:
 class BackgroundPipeline(Pipeline):
     """A scikit-learn pipeline that transforms the backgrounds in the same way as the target.
 
-    Each step is fitted to the target alone, and then applied to the target and to each background, so that all datasets
-    reach the estimator in the same units. Build one with `make_pipeline`. Steps after the estimator see the scores of
-    the target.
+    Each step is fitted to the target alone, and then applied to the target and to each background. All datasets
+    therefore reach the estimator in the same units. Use `make_pipeline` to build a pipeline. Steps after the estimator
+    receive the scores of the target.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class BackgroundPipeline(Pipeline):
         X : dataset
             The target.
         y : array-like, default=None
-            Labels of rows, with the estimator's `target_label`.
+            Labels of rows, if the estimator has a `target_label`.
         background : dataset, or list or tuple of datasets, default=None
         **rows
             Weights, groups and covariates of rows, as in ``fit`` of the estimator.
@@ -110,12 +110,12 @@ class BackgroundPipeline(Pipeline):
         return last.transform(data) if is_step(last) else data
 
     def score(self, X: Any, y: Any = None, *, background: Any = None, **params: Any) -> float:
-        """Return the score of the last step, after the steps before it.
+        """Return the score of the last step, for data that are transformed by all other steps.
 
         Parameters
         ----------
         X, y, background
-            As in ``fit``: held-out rows.
+            Held-out rows, in the form of ``fit``.
         **params
             Further parameters of the last step's ``score``.
 
@@ -129,7 +129,7 @@ class BackgroundPipeline(Pipeline):
         return float(self.steps[-1][1].score(target, y, **given, **params))
 
     def _opened(self, datasets: list[Any], name: str | None = None) -> list[Any]:
-        """Return tables as they are, with columns in the target's order, and other datasets as sources."""
+        """Return data that are read in batches as sources, and tables with columns in the target's order."""
         keys = keys_of(datasets[0])
         found = []
         for data, own in zip(datasets, dataset_names(len(datasets)), strict=True):
@@ -149,11 +149,11 @@ class BackgroundPipeline(Pipeline):
 
 
 def make_pipeline(*steps: Any) -> BackgroundPipeline:
-    """How is the background preprocessed in the same way as the target?
+    """How can the background be preprocessed in the same way as the target?
 
-    Builds a pipeline whose ``fit(X, background=...)`` applies the steps, which are fitted to the target, to every
-    background. A plain scikit-learn pipeline would pass the backgrounds to the estimator as they are. To scale columns
-    alone, use the estimator's `scale`, which is computed again in every fold and permutation.
+    Returns a pipeline. Its ``fit(X, background=...)`` fits the steps to the target, and applies them to all datasets. A
+    plain scikit-learn pipeline would pass the backgrounds to the estimator without these steps. If columns only need to
+    be scaled, use the estimator's `scale`, which is computed again in every fold and permutation.
 
     Parameters
     ----------
@@ -166,8 +166,8 @@ def make_pipeline(*steps: Any) -> BackgroundPipeline:
 
     Notes
     -----
-    Data that are read in batches (`standout.scan`, Dask) go through the steps one batch at a time. A step is then
-    fitted by its ``partial_fit`` to the target's batches, or needs no fitting.
+    Data that are read in batches (`standout.scan`, Dask) go through the steps one batch at a time. Each step must then
+    have a ``partial_fit``, which is called with the target's batches, or need no fitting.
 
     Examples
     --------
@@ -184,7 +184,7 @@ def make_pipeline(*steps: Any) -> BackgroundPipeline:
 
 
 def is_step(step: Any) -> bool:
-    """Return whether a step of a pipeline is not skipped."""
+    """Return whether a step of a pipeline is used. None and strings such as "passthrough" are skipped."""
     return step is not None and not isinstance(step, str)
 
 
@@ -205,7 +205,7 @@ def _after(data: Any, step: Any) -> Any:
 
 
 def _fitted_step(name: str, step: Any, data: Any, y: Any) -> Any:
-    """Fit a step to the target; batch by batch if the target is read in batches."""
+    """Return a step fitted to the target, one batch after the other if the target is read in batches."""
     if not isinstance(data, Source):
         return step.fit(data, y)
     if not step.__sklearn_tags__().requires_fit or type(step).__name__ == "FrozenEstimator":
@@ -231,10 +231,10 @@ def _fitted_step(name: str, step: Any, data: Any, y: Any) -> Any:
 
 
 def check_caller(background: Any) -> None:
-    """Find a pipeline or search of scikit-learn that treats target and background differently.
+    """Raise an error or warn if scikit-learn calls a fit with target and background treated differently.
 
-    A plain pipeline passes the background to its last step as it is, while the target goes through all steps. A plain
-    search cuts a background into the folds of the target if both have the same number of rows.
+    In a plain pipeline, the target goes through all steps, but the background reaches the last step unchanged. A plain
+    search splits a background into the folds of the target if both have the same number of rows.
     """
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _PASSED:

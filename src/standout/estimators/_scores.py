@@ -29,7 +29,7 @@ CHOSEN = {"dpca": "shrinkage", "cpca": "alpha", "kdpca": "epsilon", "kcpca": "al
 
 
 def keep_parameters(model: Any, given: dict[str, Any]) -> None:
-    """Set the arguments of ``__init__``, which scikit-learn requires in its signature, as attributes."""
+    """Store the arguments of ``__init__`` as attributes. scikit-learn needs them in the signature of each class."""
     for name, value in given.items():
         if name != "self":
             setattr(model, name, value)
@@ -38,7 +38,7 @@ def keep_parameters(model: Any, given: dict[str, Any]) -> None:
 class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """The methods of an estimator that was fitted to a target and its backgrounds."""
 
-    # The attribute with the point from which scores are measured.
+    # Name of the attribute with the point from which scores are measured.
     _origin: ClassVar[str] = "mean_"
     method: ClassVar[str]
     n_components: int | str | None
@@ -69,9 +69,9 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     n_folds_: int
     held_out_: HeldOut | None
     path_: Path | None
-    # The scores of the mean of each dataset.
+    # Scores of the mean of each background; 0 for the target, which comes first.
     shifts_: Float
-    # Only with `target_label`, names of columns or `robust`.
+    # Set only with `target_label`, names of columns or `robust`.
     classes_: npt.NDArray[Any]
     background_labels_: list[Any]
     feature_names_in_: npt.NDArray[np.object_]
@@ -79,12 +79,12 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     outlying_rows_: list[npt.NDArray[np.intp]]
     robust_weights_: list[RobustWeights]
 
-    # Link of scikit-learn's diagram of a model; without a link it has no tooltips.
+    # scikit-learn's diagram of a model shows tooltips only if there is a link.
     _doc_link_module = "standout"
     _doc_link_template = DOC_LINK
 
     def _open(self, X: Any, name: str = "the rows") -> Source:
-        """Open rows that have the columns of the fit."""
+        """Return rows as a source, and check that they have the columns of the fit."""
         # scikit-learn finds column names of pandas and polars only; `open_dataset` finds the others.
         if not isinstance(X, Source) and (_get_feature_names(X) is not None or keys_of(X) is None):
             _check_feature_names(self, X, reset=False)
@@ -121,10 +121,10 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def held_out_scores(
         self, X: Any, *, background: Any = None, adjust: Any = None, background_adjust: Any = None
     ) -> list[Float]:
-        """Return the scores of the fitted rows, each by the components of the other folds.
+        """Return the scores of the fitted rows, each along the components that were found without its fold.
 
-        The variance of the backgrounds' scores is 1, of the target's scores `ratio_` (with
-        ``center="background"`` their mean square).
+        The variance of the backgrounds' scores is 1. The variance of the target's scores is `ratio_`. With
+        ``center="background"``, the mean square of the target's scores is `ratio_`.
 
         Parameters
         ----------
@@ -138,7 +138,7 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Returns
         -------
         list of ndarray of shape (n_samples, n_components)
-            Of the target, then of each background.
+            Scores of the target, then of each background.
         """
         check_is_fitted(self)
         if self.held_out_ is None:
@@ -153,7 +153,7 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return found
 
     def _check_rows(self, sources: Sequence[Source]) -> None:
-        """Refuse datasets that cannot be the datasets of the fit."""
+        """Raise an error if the datasets have other numbers of rows than the datasets of the fit."""
         counts = [self.n_samples_, *self.background_n_samples_]
         given = [source.count_rows() for source in sources]
         if given != counts:
@@ -161,7 +161,7 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             raise InvalidValueError(problem, advice="Give the datasets of the fit.")
 
     def _held_out_scores(self, rows: Rows, numbers: Any, dataset: int, covariates: Float | None) -> Float:
-        """Return the scores of fitted rows, by their numbers in a dataset, by the components of the other folds."""
+        """Return the held-out scores of fitted rows. `numbers` are the positions of the rows in the dataset."""
         assert self.held_out_ is not None
         if self.robust == "cells":
             # Outlying cells are replaced as in the fit.
@@ -171,7 +171,7 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return scores + self.shifts_[dataset]
 
     def _new_scores(self, rows: Rows) -> Array:
-        """Return the scores of new rows; cells that are outlying in every dataset of the fit are limited."""
+        """Return the scores of new rows. Cells that would be outlying in every dataset of the fit are limited first."""
         if self.robust == "cells":
             xp = namespace(rows)
             lows, highs = ([getattr(part, side) for part in self.robust_weights_] for side in ("low", "high"))
@@ -182,7 +182,7 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return rows
 
     def score(self, X: Any, y: Any = None, *, background: Any = None) -> float:
-        """Return the mean over components of the log ratio of the variances of these rows.
+        """Return the logarithm of the ratio of the variances of these rows, averaged over the components.
 
         Parameters
         ----------
@@ -191,7 +191,7 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         y : None
             Ignored.
         background : dataset, or list or tuple of datasets, default=None
-            Rows of the backgrounds. None compares with the unit variance that the background has by definition.
+            Rows of the backgrounds. With None, their variance is 1, as scores are in units of their standard deviation.
 
         Returns
         -------
@@ -233,7 +233,7 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return pd.DataFrame(_table(self), index=[f"component {number + 1}" for number in range(self.n_components_)])
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Return whether there are components; ``partial_fit`` needs some rows first."""
+        """Return whether there are components. After ``partial_fit`` with too few rows there are none."""
         return hasattr(self, "problem_")
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
@@ -261,7 +261,7 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return self.n_components_
 
 
-# --- how a fitted model looks ----------------------------------------------------------------------------------------
+# --- text and tables of a fitted model -------------------------------------------------------------------------------
 
 
 def described(model: Any) -> str:

@@ -24,11 +24,11 @@ Numbers = npt.NDArray[np.intp]
 
 
 class BackgroundSearchCV(TransformerMixin, BaseEstimator):
-    """Which parameters lead to components that hold on new rows?
+    """Which parameters lead to components that generalise to new rows?
 
-    ``GridSearchCV(estimator, grid).fit(X, background=Y)`` cuts X into folds and not Y, so that each fold is compared
-    with background rows of the fit. This search cuts every dataset into folds. Each fit uses the other folds of all
-    datasets, and is scored on held-out rows of all.
+    ``GridSearchCV(estimator, grid).fit(X, background=Y)`` splits X into folds but not Y, so that held-out rows of X are
+    compared with background rows that were fitted. This search splits every dataset into folds. Each fit uses the other
+    folds of all datasets, and is scored on the held-out rows of all datasets.
 
     Parameters
     ----------
@@ -41,15 +41,15 @@ class BackgroundSearchCV(TransformerMixin, BaseEstimator):
         ``scoring(estimator, X, y, background=...)`` returns a number that is larger for better parameters. None is the
         estimator's ``score``.
     refit : bool or callable, default=True
-        Whether the best parameters are fitted to all rows. A callable returns the index of the best parameters from
-        `cv_results_`.
+        Whether to fit the estimator with the best parameters to all rows. A callable gets `cv_results_`, and returns
+        the index of the best parameters.
     cv : int or splitter, default=5
-        Number of folds, or a splitter of scikit-learn, which cuts each dataset. With groups, the datasets are cut
-        together, and all rows of a group are in one fold.
+        Number of folds, or a splitter of scikit-learn, which splits each dataset separately. With groups, the datasets
+        are split together, and all rows of a group are in one fold.
     error_score : "raise" or float, default=nan
         Score of a fit that fails.
     n_jobs : int, default=None
-        Number of fits at the same time.
+        Number of fits that run at the same time.
     random_state : int or None, default=None
         Seed of the folds.
 
@@ -58,11 +58,11 @@ class BackgroundSearchCV(TransformerMixin, BaseEstimator):
     best_params_ : dict
         The parameters with the largest score.
     best_score_ : float
-        Their mean score over the folds, in the units of ``score``: the mean log ratio.
+        Mean score of the best parameters over the folds, by default the mean log ratio.
     best_index_ : int
-        Their place in `cv_results_`.
+        Index of the best parameters in `cv_results_`.
     best_estimator_ : estimator
-        Fitted with these to all rows.
+        The estimator with the best parameters, fitted to all rows.
     cv_results_ : dict of arrays
         ``params``, ``param_...``, ``split0_test_score`` ..., ``mean_test_score``, ``std_test_score`` and
         ``rank_test_score``, as in scikit-learn.
@@ -189,7 +189,10 @@ def _score(estimator: Any, scoring: Any, X: Any, y: Any, **given: Any) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Given:
-    """The arguments of a fit by name, each as a list over the datasets. Rows are numbered over all datasets."""
+    """The arguments of a fit by name, each as a list over the datasets.
+
+    Rows have consecutive numbers over all datasets.
+    """
 
     counts: list[int]
     values: dict[str, list[Any]]
@@ -201,7 +204,7 @@ class _Given:
         numbers = [part - start for part, start in zip(parts, starts, strict=False)]
         found: dict[str, Any] = {}
         for name in [name for name in self.values if name in known]:
-            # Labels belong to the target alone.
+            # Only the target has labels.
             pairs = zip(self.values[name], numbers, strict=False)
             found[name], *others = (None if part is None else _safe_indexing(part, own) for part, own in pairs)
             if others:
@@ -210,7 +213,7 @@ class _Given:
 
 
 class _OfNumbers(BaseEstimator):
-    """An estimator that is fitted and scored by row numbers, so that scikit-learn can cut all datasets."""
+    """An estimator that is fitted and scored with row numbers, so that scikit-learn can split all datasets."""
 
     def __init__(self, estimator: Any, given: _Given, scoring: Any) -> None:
         keep_parameters(self, locals())
@@ -229,12 +232,12 @@ class _OfNumbers(BaseEstimator):
 
     def score(self, rows: Numbers, y: None = None) -> float:
         found = _score(self.estimator, self.scoring, **self.given.some(rows))
-        # An infinite score is ignored: the background rows do not vary.
+        # The score is infinite if the background rows do not vary. With NaN, the parameters cannot become the best.
         return found if np.isfinite(found) else float("nan")
 
 
 def _listed(given: dict[str, Any], counts: list[int]) -> dict[str, list[Any]]:
-    """Return the values beside the rows as lists over the datasets, with one value per row."""
+    """Return arguments with one value per row, such as groups and weights, as lists over the datasets."""
     found: dict[str, list[Any]] = {}
     for name in dict.fromkeys(name.removeprefix("background_") for name, value in given.items() if value is not None):
         each = for_each(given.get(name), given.get(f"background_{name}"), name, len(counts))
@@ -255,7 +258,7 @@ def _splits(given: _Given, cv: Any, random_state: Any) -> list[tuple[Numbers, Nu
     if groups is None:
         kind = KFold if labels is None else StratifiedKFold
         splitter = kind(cv, **settings) if isinstance(cv, int) else cv
-        # Each dataset is cut alone, so that each has its share of every fold.
+        # Each dataset is split separately, so that every fold has rows of every dataset.
         cut = [
             [[own[part] for part in split] for split in splitter.split(own, own if labels is None else labels)]
             for own in np.split(np.arange(len(owner)), np.cumsum(counts)[:-1])

@@ -1,4 +1,4 @@
-"""Exploring data by hand: target and background are chosen on a page, which answers while a slider moves.
+"""Explore data by hand: the user chooses target and background on a page, which shows the answer immediately.
 
 `standout.explore` and the command ``standout explore`` open the page. The other names are for use without a page.
 """
@@ -35,9 +35,9 @@ __all__ = ["Engine", "State", "Table", "changed", "explore", "inside", "read_ses
 
 # Parameters that the page changes.
 OF_THE_PAGE = ("scale", "center", "n_components", "shrinkage", "alpha", "epsilon")
-# Seconds from the closing of the last page to the end, because a page is also closed when it is loaded again.
+# Seconds that the server waits after the last page was closed, because loading a page again also closes it.
 GRACE = 6.0
-# Bytes of a message; sessions of very many rows are longer. Timeout of a connection in seconds.
+# Maximum size of a message in bytes, and further bytes for each row (for sessions). Timeout of a connection in seconds.
 MOST_BYTES, BYTES_PER_ROW, SILENCE = 2**20, 4, 60.0
 MOST_PAGES = 16
 HEADER = "X-Standout-Token"
@@ -94,7 +94,7 @@ def explore(
     Returns
     -------
     Exploration
-        With `address` and `close`.
+        Its `address` opens the page; `close` ends the exploration.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def begun(
     subjects: str | None = None,
     parameters: dict[str, Any] | None = None,
 ) -> State:
-    """Return the first state of a page: nothing chosen, conditions that are named, or the first of several datasets."""
+    """Return the first state of a page. The target is the named conditions, the first of several datasets, or empty."""
     given = parameters or {}
     settings: dict[str, Any] = {name: given[name] for name in ("scale", "center") if name in given}
     wanted, value = given.get("n_components"), given.get(CHOSEN.get(method, ""))
@@ -167,7 +167,7 @@ def serve(
 
 
 def _in_notebook() -> bool:
-    """Tell whether this runs in a kernel of Jupyter."""
+    """Return whether this runs in a kernel of Jupyter."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     return type(shell).__name__ == "ZMQInteractiveShell"
 
@@ -210,7 +210,7 @@ class Exploration:
     # --- life ---
 
     def open_browser(self) -> None:
-        """Open the page. The address is in a private file: other users can read the command line of a browser."""
+        """Open the page through a private file with its address: other users can read the command line of a browser."""
         self._folder = tempfile.mkdtemp(prefix="standout-")
         file = Path(self._folder) / "explore.html"
         handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -232,7 +232,7 @@ class Exploration:
     def wait(self) -> None:
         """Wait until the exploration has ended; Ctrl-C ends it."""
         try:
-            # Without a limit, some systems would not notice an interrupt.
+            # Wait in short steps: on some systems an interrupt cannot end a wait without a time limit.
             while not self._ended.wait(0.5):
                 pass
         finally:
@@ -260,7 +260,7 @@ class Exploration:
             return self.pages[name]
 
     def leave(self, name: str) -> None:
-        """Note that a page was closed, and end when it was the last one."""
+        """Record that a page was closed. End the exploration if no page is open some seconds later."""
         self._open.discard(name)
         timer = threading.Timer(GRACE, lambda: None if self._open else self.close())
         timer.daemon = True
@@ -270,7 +270,7 @@ class Exploration:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     exploration: Exploration
-    # On other systems, two programs could use the same port.
+    # On systems other than POSIX, reuse would let two programs use the same port.
     allow_reuse_address = os.name == "posix"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -278,7 +278,7 @@ class _Server(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Serves the page, messages and reports; nothing without the token, and nothing for other hosts."""
+    """Serve the page, messages and reports, but only to requests with the token and the right host."""
 
     protocol_version = "HTTP/1.1"
     timeout = SILENCE
@@ -290,9 +290,9 @@ class _Handler(BaseHTTPRequestHandler):
         """Print nothing."""
 
     def _admitted(self, *, written: bool) -> dict[str, str] | None:
-        """Check host, token and origin before anything is read; return the query, or refuse.
+        """Check host, token and origin before the body is read. Return the query, or None after a refusal.
 
-        Another site could make one of its names point to this machine, or send a form here.
+        Another site could let its own host name point to this machine, or send a form to it from the user's browser.
         """
         exploration = self.server.exploration
         query = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query).items()}
@@ -339,7 +339,7 @@ class _Handler(BaseHTTPRequestHandler):
         made = page.report(int(number)) if place == "/report" and page and number.isdecimal() else None
         if made is None:
             return self._send(404, "text/plain", b"There is nothing here.")
-        # The report has a separate policy, which allows its script.
+        # The report itself contains a policy, which allows only its own script.
         return self._send(200, "text/html", made.encode(), "img-src data: blob:")
 
     def do_POST(self) -> None:

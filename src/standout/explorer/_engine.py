@@ -1,4 +1,4 @@
-"""The question of an exploration as a value, and its answer: the same fit as in Python, with sums for the slider."""
+"""The question of an exploration (`State`), and its answer: the same fit as in Python, with sums for the slider."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ class State:
     Attributes
     ----------
     by : str
-        The text column whose values are listed; each value in the background is a dataset.
+        The text column whose values are listed; each value in the background is a separate dataset.
     roles : bytes
         One byte per row: 0 neither, 1 target, 2 background.
     value : float or None
-        Shrinkage, α or ε; None is the rule of ``fit``.
+        Shrinkage, α or ε; None means that ``fit`` chooses it.
     subjects : str or None
         The text column with the subject of each row.
 
@@ -145,14 +145,14 @@ def write_session(state: State, table: Table) -> str:
 
 
 def read_session(text: str, table: Table) -> State:
-    """Read a text of `write_session`; refuse other texts and sessions of other data."""
+    """Return the state in a text of `write_session`. Other texts, and sessions of other data, are errors."""
     try:
         record = json.loads(text)
         if record["kind"] != KIND:
             raise ValueError
         given = {one.name: record[one.name] for one in fields(State)}
         packed = zlib.decompressobj()
-        # A small file can unpack to gigabytes.
+        # Limit the size, because a small file can unpack to gigabytes.
         given["roles"] = packed.decompress(base64.b64decode(given["roles"], validate=True), table.n_rows + 1)
     except (ValueError, TypeError, KeyError, LookupError, RecursionError, zlib.error):
         advice = "Give a file that was saved on the page of standout explore."
@@ -210,7 +210,7 @@ class Answer:
 
 
 class Engine:
-    """Answers questions about a table, and keeps the last answers with their sums.
+    """Answer questions about a table, and keep the last answers with their sums.
 
     Examples
     --------
@@ -242,7 +242,11 @@ class Engine:
         return np.asarray(dense(take(self._rows, places)), dtype=np.float64)
 
     def parts(self, state: State) -> list[Part]:
-        """Return the target and the backgrounds: one for each condition, if all of their rows are background."""
+        """Return the target and the backgrounds.
+
+        Each condition in the background is a separate dataset, if all rows of these conditions are background and the
+        conditions are not too many or too small. Otherwise there is one background.
+        """
         codes = state.codes
         target, others = (np.flatnonzero(codes == role) for role in (TARGET, BACKGROUND))
         names = self.table.words.get(state.by, np.full(len(codes), "rows", dtype=object))
@@ -344,7 +348,7 @@ class Engine:
         return np.divide(scores.T @ rows, spread, out=np.zeros_like(spread), where=spread > 0.0)
 
     def means(self, answer: Answer) -> Any:
-        """Return how far the means of target and background are apart in each column; None without a background."""
+        """Return the differences between the means of target and background, or None without a background."""
         if len(answer.parts) < 2:
             return None
         if hasattr(answer.model, "_column_facts"):
@@ -355,7 +359,7 @@ class Engine:
 
 
 def _called(names: Any, otherwise: str) -> str:
-    """Name a dataset after the values of its rows if they are few."""
+    """Return a name for a dataset: the values of its rows if there are at most three, else `otherwise`."""
     values = sorted(set(names.tolist()))
     return " + ".join(value or "(empty)" for value in values) if 1 <= len(values) <= 3 else otherwise
 

@@ -1,4 +1,4 @@
-"""The server's side of one page: messages in, replies out, both ready for JSON.
+"""The server side of one page: it gets messages and returns replies, both ready for JSON.
 
 Names from the data are always text: the script of the page never uses them as HTML.
 """
@@ -25,7 +25,7 @@ from standout.report._findings import path_of, value, written
 from standout.report._words import encoded, environment
 from standout.selection import permutation_test
 
-# Points of each role that are drawn, columns that are listed, steps that can be undone, corners of a lasso.
+# Maximum numbers: points drawn for each role, listed columns, steps that can be undone, corners of a lasso.
 MOST_DRAWN = {TARGET: 3000, BACKGROUND: 3000, NEITHER: 1500}
 MOST_COLUMNS, MOST_STEPS, MOST_CORNERS = 40, 100, 2000
 N_BINS = 40
@@ -39,7 +39,7 @@ class Page:
     ----------
     history : list of State
     place : int
-        The present state in the history.
+        Position of the current state in the history.
     """
 
     def __init__(self, engine: Engine, state: State) -> None:
@@ -51,7 +51,7 @@ class Page:
 
     @property
     def state(self) -> State:
-        """The present state."""
+        """The current state."""
         return self.history[self.place]
 
     # --- messages ---
@@ -69,13 +69,13 @@ class Page:
         elif what == "open":
             self._take(_engine.read_session(str(message["text"]), self.table))
         else:
-            # Steps of a fast user wait for each other.
+            # Process one step at a time, even if the user is fast.
             with self._lock:
                 self._take(_engine.changed(self.state, self._resolved(message), self.table))
         return self._hello(message)
 
     def _take(self, state: State) -> None:
-        """Change the state if the new one can be answered; moves of one slider are one step."""
+        """Move to a new state after its answer was computed. Successive values of a slider are one step."""
         if state == self.state:
             return
         self.engine.answer(state)
@@ -86,7 +86,7 @@ class Page:
         self.place = len(self.history) - 1
 
     def _resolved(self, step: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the rows inside a lasso."""
+        """Return a step, with a lasso replaced by the rows inside it. A page may not send rows itself."""
         if step.get("do") != "lasso":
             return {} if step.get("do") == "rows" else step
         if self.table.source.rows is None:
@@ -146,7 +146,7 @@ class Page:
         return answer if answer.state.value is None else self.engine.answer(replace(answer.state, value=None))
 
     def _listed(self, answer: Answer) -> dict[str, Any]:
-        """List the columns found by the search, by size of the correlation or difference of means."""
+        """Return the columns that match the search, ordered by the size of correlation or difference of means."""
         names = self.table.columns
         self.component = min(self.component, answer.model.n_components_ - 1)
         correlations = self.engine.correlations(answer)[self.component]
@@ -166,7 +166,7 @@ class Page:
         return {"p_values": self.reports[state][1], "report": list(self.reports).index(state)}
 
     def _plane(self, scores: Any) -> Any:
-        """Return scores on the axes of the picture; a missing second axis spreads the points by their number."""
+        """Return scores on the axes of the picture. Without a second component, spread the points by number."""
         d = scores.shape[1]
         x = scores[:, min(self.axes[0], d - 1)]
         y = scores[:, self.axes[1]] if self.axes[1] < d else (np.arange(len(scores)) * 0.618034) % 1.0
@@ -218,7 +218,7 @@ class Page:
         return {"points": self._points(self.engine.answer(self.state))}
 
     def _columns(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """List other columns."""
+        """Change the search, the order and the component, and list the columns."""
         self.search, self.sort = str(message.get("search", "")), str(message.get("sort", "correlation"))
         self.component = max(int(message.get("component", 0)), 0)
         return {"columns": self._listed(self.engine.answer(self.state))}
@@ -291,7 +291,7 @@ class Page:
 
 
 def _sides(engine: Engine, state: State) -> list[tuple[str, list[str]]] | None:
-    """Return the file and the conditions of each dataset; None if rows were chosen by hand, or across files."""
+    """Return the file and conditions of each dataset; None if rows were chosen by hand or conditions span files."""
     table, parts = engine.table, engine.parts(state)
     paths = table.origin.paths
     if not paths or not table.words:

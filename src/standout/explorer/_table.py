@@ -20,7 +20,7 @@ from standout.sources._open import frame_column, frame_columns
 
 # Maximum number of values of a column of conditions or subjects.
 MOST_VALUES = 1000
-# Name of the column that tells several datasets apart.
+# Name of the text column with the dataset of each row, if there are several.
 DATASET = "dataset"
 
 
@@ -35,7 +35,7 @@ class Origin:
     reading, preparing : mapping
         Parameters of `standout.scan` and `standout.io.prepare` that differ from the defaults.
     options : tuple of str
-        The same as options of the command line.
+        These parameters as options of the command line.
     """
 
     paths: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ class Table:
     def of(
         cls, X: Any, y: Any = None, *, background: Any = None, labels: Any = None, ids: Any = None, **known: Any
     ) -> Table:
-        """Open a file, a frame or an array; columns of a frame that are not numbers are words beside the rows."""
+        """Open a file, a frame or an array. Columns that are not numbers become the text columns `words`."""
         if isinstance(X, str | Path):
             reading: dict[str, Any] = {"exclude": [y]} if isinstance(y, str) else {}
             file = scan(str(X), **reading)
@@ -114,7 +114,7 @@ class Table:
 
     @classmethod
     def stacked(cls, sources: Sequence[Source], *, words: Mapping[str, Words], **known: Any) -> Table:
-        """Stack datasets; several are told apart by a column with their names."""
+        """Stack datasets. If there are several, a text column has the name of the dataset of each row."""
         whole = sources[0] if len(sources) == 1 else Stacked(sources)
         if all(source.rows is not None for source in sources):
             whole = whole.loaded()
@@ -125,7 +125,7 @@ class Table:
         if whole.labels is not None:
             every.setdefault(label, whole.labels)
         columns = whole.columns or [f"x{number}" for number in range(whole.width or 0)]
-        # A text column of unique values has the names of the rows.
+        # A text column of unique values names the rows, and cannot be used to choose groups of rows.
         most = min(MOST_VALUES, whole.count_rows() - 1)
         few = {name: given for name, given in every.items() if 2 <= len(set(given.tolist())) <= most}
         return cls(whole, list(columns), few, **known)
@@ -154,7 +154,7 @@ def _joined(parts: Sequence[Source], role: str) -> Words | None:
 
 
 def _split(data: Any, aside: Sequence[str]) -> tuple[Any, dict[str, Words]]:
-    """Return the numeric columns of a frame, and the others and the named ones as text."""
+    """Return the numeric columns of a frame, and as text all other columns and the columns in `aside`."""
     keys = keys_of(data)
     if keys is None or isinstance(data, Source):
         return data, {}
@@ -167,7 +167,7 @@ def _split(data: Any, aside: Sequence[str]) -> tuple[Any, dict[str, Words]]:
 
 
 def _are_numbers(column: Any) -> bool:
-    """Return whether a column is numeric; in some libraries numbers are objects."""
+    """Return whether a column is numeric. Some libraries store numbers as objects."""
     if column.dtype.kind != "O":
         return column.dtype.kind in "iuf"
     return all(is_missing(one) or (isinstance(one, int | float) and not isinstance(one, bool)) for one in column)

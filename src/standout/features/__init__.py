@@ -1,4 +1,4 @@
-"""Kernels as coordinates g, with ``g(x)·g(z)`` the kernel of x and z: exact, or by landmarks."""
+"""Coordinates g for a kernel k, with ``g(x)·g(z) = k(x, z)``: exact, or approximate by landmarks."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ __all__ = [
 for _class in (Kernel, NamedKernel, PrecomputedKernel, SumKernel):
     _class.__module__ = __name__
 
-# Up to this many rows of all datasets the kernel matrix is factorised.
+# The whole kernel matrix is factorised up to this many rows of all datasets together.
 EXACT_ROWS = 3000
-# Number of landmarks.
+# Largest number of landmarks if the user does not choose it.
 DEFAULT_RANK = 1000
-# Tolerance for kernels with values between 0 and 1 and a diagonal of 1, and for landmarks that the user gives.
+# Tolerances of the factor: for kernels with values between 0 and 1 and a diagonal of 1, and for the user's landmarks.
 BOUNDED_TOL, GIVEN_TOL = 1e-9, 1e-12
-# Rows of the kernel matrix are used if its rank exceeds the number of rows divided by this.
+# Rows of the kernel matrix can be the coordinates if its rank exceeds the number of rows divided by this number.
 LOW_RANK = 4
-# Landmarks are chosen among at most this many rows, drawn from all datasets.
+# Landmarks are chosen among about this many rows, drawn from all datasets. A large `rank` needs more rows.
 CANDIDATES = 20_000
-# Drawn rows whose residual kernel has no more than this share of the largest residual are copies of others.
+# A drawn row is not used if its residual is at most this share of the largest residual: it repeats other rows.
 COPY_TOL = 1e-10
 
 
@@ -70,10 +70,10 @@ class LandmarkMap:
     landmarks : rows of shape (r, n_features)
         For a precomputed kernel, numbers of columns.
     factor : ndarray of shape (r, r) or None
-        L, lower triangular. None if coordinates are the kernel values themselves.
+        L, lower triangular. None if the coordinates are the kernel values.
     counts : tuple of int
-        Numbers of consecutive landmarks over which kernel values are centred: the rows of each dataset. Empty without
-        centring.
+        Number of rows of each dataset, if the landmarks are all rows. The kernel values of a row with the rows of one
+        dataset are centred together. Empty if kernel values are not centred.
 
     Examples
     --------
@@ -112,7 +112,7 @@ class LandmarkMap:
 
 
 def centred_columns(values: Float, counts: Sequence[int]) -> Float:
-    """For each count, subtract the mean over that number of consecutive columns from each row, in place."""
+    """Return rows that are centred in place in each group of consecutive columns. `counts` are the group sizes."""
     for start, stop in pairwise(np.cumsum([0, *counts]).tolist()):
         values[:, start:stop] -= values[:, start:stop].mean(axis=1, keepdims=True)
     return values
@@ -125,9 +125,9 @@ class Coordinates:
     Attributes
     ----------
     map : LandmarkMap
-        From rows to coordinates.
+        The map from rows to coordinates.
     sources : list of Source
-        The datasets in these coordinates, with the weights, subjects and words of their rows.
+        The datasets in these coordinates, with the weights, subjects and labels of their rows.
     approximation : {"exact", "pivoted", "landmarks"}
     residual : float
         Share of the kernel's trace that the coordinates leave out; NaN if it is not known.
@@ -158,15 +158,16 @@ def fit_coordinates(
     kernel : Kernel
         See `resolve_kernel`.
     approximation : {"auto", "exact", "pivoted"} or rows, default="auto"
-        A pivoted Cholesky factor of the whole kernel matrix, landmarks chosen by randomly pivoted Cholesky, or an array
-        of landmarks. "auto" is "exact" up to 3,000 rows of all datasets together, and "pivoted" for more.
+        "exact" uses a pivoted Cholesky factor of the whole kernel matrix. "pivoted" chooses landmarks by randomly
+        pivoted Cholesky. An array of rows gives the landmarks. "auto" is "exact" up to 3,000 rows of all datasets
+        together and for precomputed kernels, and otherwise "pivoted".
     rank : int, optional
-        Most coordinates. The default is 1,000, or all for the exact kernel.
+        Largest number of coordinates. The default is 1,000 for "pivoted", and no limit for "exact".
     tol : float, optional
         Relative tolerance of the factor. None means a default that depends on the kernel.
     kernel_rows : bool, default=False
-        Whether the coordinates of an exact kernel may be the centred rows of the kernel matrix, which multiply
-        coordinates by a root of their total scatter. Such rows are used unless the rank of the matrix is low.
+        Whether the coordinates of an exact kernel may be the centred rows of the kernel matrix. These are the usual
+        coordinates multiplied by a root of their total scatter. They are used unless the rank of the matrix is low.
     seed : int, default=0
 
     Returns
@@ -207,7 +208,7 @@ def fit_coordinates(
 
 
 def sample(sources: Sequence[Source], most: int = BANDWIDTH_ROWS, seed: int = 0) -> Rows:
-    """Draw a limited number of rows from all datasets together, in proportion to their sizes."""
+    """Return at most about `most` rows, drawn from all datasets in proportion to their numbers of rows."""
     counts = [source.count_rows() for source in sources]
     if sum(counts) <= most:
         return stacked([source.loaded().rows for source in sources])
@@ -217,13 +218,13 @@ def sample(sources: Sequence[Source], most: int = BANDWIDTH_ROWS, seed: int = 0)
 
 
 def _mapped(sources: Sequence[Source], mapping: LandmarkMap, approximation: str, left: float) -> Coordinates:
-    """Return sources whose rows become coordinates when they are read."""
+    """Return datasets whose rows are converted to coordinates when they are read."""
     parts: list[Source] = [Mapped(source, mapping.transform, None, mapping.n_coordinates) for source in sources]
     return Coordinates(mapping, parts, approximation, left)
 
 
 def _at_pivots(kernel: Kernel, rows: Landmarks, factor: Float, pivots: Array) -> LandmarkMap:
-    """Return the map whose landmarks are chosen rows, from a factor of the kernel matrix of all rows."""
+    """Return the map with the pivots as landmarks, from a factor of the kernel matrix of all rows."""
     return LandmarkMap(kernel, take(rows, pivots), namespace(factor).tril(take(factor, pivots)))
 
 
@@ -233,7 +234,7 @@ def _at_pivots(kernel: Kernel, rows: Landmarks, factor: Float, pivots: Array) ->
 def _exact(
     sources: Sequence[Source], kernel: Kernel, n_rows: int, tol: float | None, rank: int | None, kernel_rows: bool
 ) -> Coordinates:
-    """Factorise the kernel matrix of all rows. The rows of the factor, or of the matrix, are the coordinates."""
+    """Return exact coordinates: the rows of a factor of the kernel matrix of all rows, or the rows of this matrix."""
     loaded = [source.loaded() for source in sources]
     datasets: list[Rows] = [source.rows for source in loaded]
     given = isinstance(kernel, PrecomputedKernel)
@@ -243,15 +244,15 @@ def _exact(
         problem = f"the precomputed kernel has {datasets[0].shape[1]} columns, but there are {n_rows} rows"
         advice = "Give the kernel of each row with all rows: those of the target first, then of each background."
         raise InvalidValueError(f"{problem} in all datasets", advice=advice)
-    # A slice, because scikit-learn assumes that the kernel of an array with itself is symmetric.
+    # Use a slice: for two identical arrays, scikit-learn assumes that the kernel is symmetric, which is checked below.
     matrix = kernel(row_slice(every, 0, n_rows), rows)
     metrics = [getattr(part, "metric", None) for part in getattr(kernel, "kernels", [kernel])]
     bounded = all(metric in SHIFT_INVARIANT for metric in metrics)
     if bounded:
-        # All rows are equally good as the first pivot: rounding must not choose.
+        # Set the diagonal exactly. All its entries are equal, and rounding must not decide the first pivot.
         matrix = _xp.add_to_diagonal(matrix, kernel.diagonal(every) - _xp.diagonal(matrix))
     if tol is None:
-        # Values of other kernels can differ by any factor. All their directions above rounding are kept.
+        # The values of other kernels can differ by large factors, so all directions above rounding are kept.
         tol = BOUNDED_TOL if bounded else n_rows * float(np.finfo(np.float64).eps)
     coordinates, pivots = _factorised(matrix, tol)
     trace = float(namespace(matrix).sum(_xp.diagonal(matrix)))
@@ -274,12 +275,12 @@ def _exact(
 
 
 def _factorised(matrix: Float, tol: float) -> tuple[Float, Array]:
-    """Check a kernel matrix, and factorise it by pivoted Cholesky. Rows that repeat others are not chosen."""
+    """Return the pivoted Cholesky factor of a kernel matrix, after checks. Rows that repeat others are not pivots."""
     check_kernel_matrix(matrix)
     factor, pivots = pivoted_cholesky(matrix, tol)
     probe = like(np.random.default_rng(0).choice([-1.0, 1.0], size=(matrix.shape[0], 1)), matrix)
     missed = product(matrix, probe) - product(factor, product(factor.T, probe))
-    # The entries of a semidefinite residual are bounded by its diagonal. The distance of a row sums n of them.
+    # If the residual is semidefinite, its largest entry is on the diagonal. `missed` sums n entries of the residual.
     scale = matrix.shape[0] * max(_xp.largest(abs(_xp.diagonal(matrix))), 1e-300)
     if _xp.largest(abs(missed)[:, 0]) > scale * (10.0 * tol + 1e-12):
         _reject_indefinite()
@@ -299,17 +300,18 @@ def _reject_indefinite() -> NoReturn:
 def _random_pivots(
     kernel: Kernel, rows: Rows, rank: int, rng: np.random.Generator, tol: float
 ) -> tuple[Array, Float, float]:
-    """Choose landmarks by randomly pivoted Cholesky in blocks. Kernel columns are computed only for chosen rows.
+    """Return landmarks chosen by randomly pivoted Cholesky in blocks. Kernel columns are computed only for drawn rows.
 
-    In each round, rows are drawn with probabilities proportional to their residuals. A pivoted Cholesky of their
-    residual kernel removes rows that nearly repeat others. It ends when less than the share `tol` of the trace is left.
+    In each round, rows are drawn with probabilities proportional to their residuals. A pivoted Cholesky factor of their
+    residual kernel removes rows that nearly repeat others. The rounds end when at most the share `tol` of the trace is
+    left, or enough rows are chosen.
 
     Returns
     -------
     chosen : ndarray of shape (r,)
         Numbers of the rows.
     factor : ndarray of shape (n, r)
-        ``factor factorᵀ`` is nearly the kernel matrix, and equal to it at the chosen rows.
+        ``factor factorᵀ`` approximates the kernel matrix, and is exact for the chosen rows.
     left : float
         Share of the trace that is left out.
     """
@@ -337,7 +339,7 @@ def _random_pivots(
         residual = residual - _xp.column_products(solved, solved)
         if float(xp.min(residual)) < -1e-6 * height:
             _reject_indefinite()
-        # No row is drawn twice, even if rounding leaves it a residual.
+        # Set the residuals of chosen rows to zero, because rounding errors could let them be drawn again.
         free = np.ones(n_rows)
         free[_xp.to_host(fresh)] = 0.0
         residual = xp.clip(residual, 0.0, None) * like(free, rows)
@@ -349,7 +351,7 @@ def _random_pivots(
 
 
 def _drawn(weights: Float, shots: Float) -> Array:
-    """Return positions drawn with probabilities proportional to weights, each once."""
+    """Return positions drawn with probabilities proportional to weights, without repeats."""
     xp = namespace(weights)
     heights = xp.cumulative_sum(weights) if is_foreign(weights) else np.cumsum(weights)
     found = xp.searchsorted(heights / heights[-1], like(shots, weights), side="right")

@@ -1,4 +1,4 @@
-"""Kernels by name: scikit-learn's, the paper's own, a callable, sums of them, and precomputed matrices."""
+"""Kernels: by a name of scikit-learn or of the paper, callables, sums of kernels, and precomputed matrices."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from standout._messages import InvalidTypeError, InvalidValueError, choices, lis
 from standout._options import check_weights
 from standout._xp import concat, diagonal, is_foreign, largest, like, namespace, to_host, zeros
 
-# Sparse rows are far from zero if the squared length of their mean is more than this times their variance.
+# Sparse rows are far from zero if the squared length of their mean is more than this number times their variance.
 FAR = 1e4
-# Up to this squared length of rows, in units of the kernel, their inner products give distances.
+# Distances are computed from inner products if the squared lengths of rows, times gamma, are at most this number.
+# Longer rows would lose too many digits.
 WIDE_APART = 1e7
 # Kernels that are functions of inner products.
 BY_INNER_PRODUCTS = ("linear", "rbf", "polynomial", "poly", "sigmoid", "cosine")
@@ -63,9 +64,9 @@ class NamedKernel(Kernel):
     metric : str or callable
     params : dict
     origin : ndarray or None
-        Subtracted from all rows if the kernel is a function of their difference: far from zero, distances between rows
-        would be lost in the rounding of their lengths. Only subtracted from sparse rows, which become dense, if these
-        are far from zero.
+        Subtracted from all rows if the kernel is a function of the difference of two rows. Otherwise the rounding
+        errors of long rows would hide the distances between them. From sparse rows it is only subtracted if they are
+        far from zero, because they become dense.
 
     Examples
     --------
@@ -80,7 +81,7 @@ class NamedKernel(Kernel):
     params: dict[str, Any]
     origin: Float | None = None
 
-    # Values out of range are refused by `check_kernel_matrix`.
+    # `check_kernel_matrix` raises an error for values out of range.
     @np.errstate(over="ignore", invalid="ignore")
     def __call__(self, X: Rows, Z: Landmarks) -> Float:
         """Return the kernel of every row of X with every row of Z."""
@@ -100,17 +101,17 @@ class NamedKernel(Kernel):
         except (TypeError, ValueError) as error:
             if callable(self.metric):
                 raise
-            # For example sparse rows, or negative numbers for a kernel of counts.
+            # Examples are sparse rows, and negative numbers for a kernel of counts.
             said = " ".join(str(error).split()).rstrip(".")
             problem = f"the kernel {self.metric!r} cannot be computed from these data: {said}"
             raise InvalidValueError(problem, advice="Use another kernel.") from None
 
     def _by_inner_products(self, X: Float, Z: Float) -> Float:
-        """Compute scikit-learn's most common kernels with SciPy's BLAS, as all other products."""
+        """Return scikit-learn's most common kernels, computed by `product` like all other matrix products here."""
         xp = namespace(X)
         if self.metric == "cosine":
             return product(_unit(X), _unit(Z).T)
-        # BLAS returns the matrix in Fortran order, and C order is needed.
+        # BLAS returns Fortran order. C order is needed, so the transposed matrix is computed.
         values: Float = product(Z, X.T).T
         if self.metric == "linear":
             return values
@@ -137,7 +138,7 @@ class NamedKernel(Kernel):
         """Return the kernel of every row of X with itself."""
         if self.metric in SHIFT_INVARIANT:
             return like(np.ones(X.shape[0]), X)
-        # Kernels of small blocks contain the whole diagonal, and few other entries are computed.
+        # Compute the kernel of small blocks of rows, so that few entries outside of the diagonal are computed.
         size = 1024 if is_foreign(X) else 64
         blocks = (row_slice(X, start, start + size) for start in range(0, X.shape[0], size))
         return concat([diagonal(self(block, block)) for block in blocks])
@@ -180,7 +181,7 @@ class SumKernel(Kernel):
 
 
 class PrecomputedKernel(Kernel):
-    """Rows that are kernel values with all fitted rows, in the order of the fitted rows.
+    """A kernel for data that are kernel values: each row has its kernel with all fitted rows, in their order.
 
     Examples
     --------
@@ -207,10 +208,10 @@ def resolve_kernel(
     kernel_weights: Sequence[float] | Float | None = None,
     rows: Rows | None = None,
 ) -> Kernel:
-    """Which function is this kernel, with all its parameters?
+    """Which kernel function is described by these parameters?
 
     A kernel is a name of scikit-learn (see `sklearn.metrics.pairwise.pairwise_kernels`), a name of the paper, a
-    callable, a pair of a name and parameters, or a list of these, which are summed. Of the paper's names,
+    callable, a pair of a name and parameters, or a list of these, which are summed. The names of the paper are:
     ``"gaussian"`` is ``exp(-|x - z|² / (2 bandwidth²))``, ``"homogeneous_polynomial"`` is ``(x·z)^degree`` and
     ``"inhomogeneous_polynomial"`` is ``(x·z + coef0)^degree``.
 
@@ -218,11 +219,11 @@ def resolve_kernel(
     ----------
     kernel : str, callable, tuple or list
     gamma, degree, coef0 : float
-        Parameters of scikit-learn's kernels; those that the kernel does not have are ignored.
+        Parameters of scikit-learn's kernels. Parameters that the kernel does not have are ignored.
     kernel_params : dict, default=None
         Other parameters.
     kernel_weights : sequence of float, default=None
-        Weights of a list of kernels; None for equal weights.
+        Weights of a list of kernels. None means equal weights.
     rows : rows of shape (n, n_features), default=None
         Some rows of all datasets. The default bandwidth is the median distance between them. Without rows, it is
         scikit-learn's default.
@@ -269,7 +270,7 @@ def resolve_kernel(
 
 
 def _named(kernel: str, params: dict[str, Any], options: dict[str, Any]) -> NamedKernel:
-    """Return a kernel of scikit-learn with the parameters that it has."""
+    """Return a kernel of scikit-learn with checked parameters, and with defaults computed from the rows."""
     allowed = KERNEL_PARAMS.get(kernel, frozenset())
     unknown = sorted(set(params) - set(allowed))
     if unknown:
@@ -296,7 +297,7 @@ def _named(kernel: str, params: dict[str, Any], options: dict[str, Any]) -> Name
 
 
 def _positive(number: Any, name: str) -> float:
-    """Check a number and the range of its square."""
+    """Return a number as float, after a check that it is positive and its square is within range."""
     if not isinstance(number, int | float | np.number) or not 1e-150 <= number <= 1e150:
         advice = "Give such a number, or rescale the data that it follows."
         raise InvalidValueError("is not a number in [1e-150, 1e+150]", parameter=name, value=number, advice=advice)
@@ -304,7 +305,10 @@ def _positive(number: Any, name: str) -> float:
 
 
 def median_distance(rows: Rows, *, manhattan: bool = False) -> float:
-    """Return the median distance of at most 500 rows; if it is 0, the median of the other distances; 1 without any."""
+    """Return the median distance between at most 500 rows.
+
+    If it is 0, return the median of the distances above 0. If there are none, return 1.
+    """
     some = to_host(double(dense(row_slice(rows[:: max(rows.shape[0] // BANDWIDTH_ROWS, 1), :], 0, BANDWIDTH_ROWS))))
     distances = np.sort(pdist(some, "cityblock" if manhattan else "euclidean"))
     for known in (distances, distances[distances > 0.0]):
@@ -314,7 +318,7 @@ def median_distance(rows: Rows, *, manhattan: bool = False) -> float:
 
 
 def _unit(rows: Float) -> Float:
-    """Scale the rows to unit length; rows of zeros stay zeros."""
+    """Return the rows scaled to unit length. Rows of zeros stay zeros."""
     xp = namespace(rows)
     lengths = xp.sqrt(squared_lengths(rows))
     return rows / xp.where(lengths > 0.0, lengths, 1.0)[:, None]
@@ -324,9 +328,9 @@ def _unit(rows: Float) -> Float:
 
 
 def _distances(X: Array, Z: Array, power: int) -> Array:
-    """Return ``Σ |x - z|ᵖ`` of every row of X with every row of Z.
+    """Return ``Σ |x - z|ᵖ`` for every row x of X and every row z of Z, where the exponent p is `power`.
 
-    One column after the other: an array of all differences would be larger by the number of columns.
+    Columns are added one after the other, because an array of all differences would be n_features times larger.
     """
     distances = zeros((X.shape[0], Z.shape[0]), X)
     for column in range(X.shape[1]):

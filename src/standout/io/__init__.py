@@ -1,4 +1,4 @@
-"""Files as datasets, read in batches or whole, prepared in the same way; and results to files."""
+"""Read files as datasets, in batches or whole; prepare datasets for a fit; write tables to files."""
 
 from standout._writing import write_csv
 from standout.io._prepare import Preparation, prepare

@@ -1,4 +1,4 @@
-"""Parquet and Arrow tables, and matrices of NumPy, MATLAB, AnnData and Zarr files."""
+"""Readers of Parquet and Arrow tables, and of matrices in NumPy, MATLAB, AnnData and Zarr files."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from standout.sources._form import arrow_kind, as_rows, known
 
 # Columns of Parquet files are read in pieces of this size. Buffering ahead would hold a whole row group.
 BUFFER_BYTES = 2**16
-# Arrow holds a dictionary and a page of each column that it reads, as most programs write them a megabyte each. In all
-# it may hold the second number.
+# For each column that it reads, Arrow holds a dictionary and a page. Most programs write each of them with 1 MB. The
+# second number is the limit for all columns.
 DECODER_BYTES, DECODERS_BYTES = 2 * 2**20, 96 * 2**20
-# Arrays unpacked from a file may have this many bytes, or this many times the bytes of the file.
+# Maximum size of arrays unpacked from a file: the larger of this number of bytes and a multiple of the file's size.
 UNPACKED_BYTES, UNPACKED_TIMES = 256 * 2**20, 200
-# A file of a few bytes can claim any width.
+# A damaged file of a few bytes can claim any number of columns.
 MOST_COLUMNS = 10**7
 # Types of the parts of a variable in a .mat file: 14 is a variable; 15, a compressed one, is never within another.
 MAT_PARTS = (1, 2, 3, 4, 5, 6, 7, 9, 12, 13, 14, 16, 17, 18)
@@ -72,7 +72,7 @@ class ArrowReader(Reader):
             for batch in found:
                 # A full check, because a forged offset would read memory outside of the file.
                 batch.validate(full=True)
-                # "a" also selects "a.b", which Parquet reads as a part of it.
+                # If "a" is needed, Parquet also reads a column "a.b", as if it were a part of "a".
                 named = batch.select(needed).rename_columns([str(place) for place in places.values()])
                 yield from (named.slice(start, n_rows) for start in range(0, batch.num_rows, n_rows))
         if self.kind == "parquet":
@@ -81,7 +81,7 @@ class ArrowReader(Reader):
 
 
 def _parquet_batches(file: Any, needed: list[str], n_rows: int) -> Iterator[Any]:
-    """Read batches; of large row groups, some columns after the other, by way of temporary files."""
+    """Read batches. If there are many columns, read some at a time into temporary files, and join these."""
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
@@ -126,7 +126,7 @@ def _ipc(file: Any, fields: list[int] | None = None) -> tuple[Any, Iterator[Any]
 
 
 class MatrixReader(Reader):
-    """A file with a matrix, and perhaps names of its columns and vectors beside its rows."""
+    """A file with a matrix. It may also have names of the columns, and vectors with one value per row."""
 
     def __post_init__(self) -> None:
         with self._opened() as (matrix, names, vectors):
@@ -147,13 +147,13 @@ class MatrixReader(Reader):
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[Any, list[str] | None, dict[str, Any]]]:
-        """Open the file: the matrix, names of its columns, and vectors beside its rows ("" has names of rows)."""
+        """Open the file; yield the matrix, the names of its columns, and vectors by name ("" has the names of rows)."""
         readers = {"npy": _npy, "npz": _npz, "mat": _mat, "h5ad": _annotated, "zarr": _annotated}
         with closing(readers[self.kind](self)) as opened:
             yield attempt(self.path, self.kind, lambda: next(opened))
 
     def parts(self, features: Sequence[int], words: Sequence[str], n_rows: int) -> Iterator[Part]:
-        """Read rows, with the words of vectors beside them or of columns."""
+        """Yield rows, and some vectors or columns for these rows as words."""
         with self._opened() as (matrix, _, vectors):
             said = attempt(self.path, self.kind, lambda: {name: self._vector(name, matrix, vectors) for name in words})
             every = list(features) == list(range(matrix.shape[1]))
@@ -201,7 +201,7 @@ def _npy(reader: MatrixReader) -> Opened:
 
 
 def _npz(reader: MatrixReader) -> Opened:
-    # Opened here, because NumPy does not close a damaged archive.
+    # The file is opened here, because NumPy does not close a damaged archive.
     with reader.path.open("rb") as file:
         with zipfile.ZipFile(file) as archive:
             unpacked = sum(member.file_size for member in archive.infolist())
@@ -235,7 +235,7 @@ def _mat(reader: MatrixReader) -> Opened:
 
 
 def _of_arrays(reader: MatrixReader, arrays: dict[str, Any]) -> tuple[Any, None, dict[str, Any]]:
-    """Choose the matrix among the arrays of a file. A cube beside a matrix may be the data: raise an error."""
+    """Choose the matrix among the arrays of a file. If there is a cube, too, either may be meant: raise an error."""
     found = {
         name: value if is_sparse(value) else np.asarray(value)
         for name, value in arrays.items()
@@ -249,7 +249,7 @@ def _of_arrays(reader: MatrixReader, arrays: dict[str, Any]) -> tuple[Any, None,
 
 
 def _by_rows(matrix: Any) -> Any:
-    """Check a sparse matrix of any format, and return it by rows."""
+    """Check a sparse matrix of any format, and return it as CSR."""
     if hasattr(matrix, "check_format"):
         matrix.check_format(full_check=True)
     return sparse.csr_array(matrix)
@@ -310,7 +310,7 @@ def _annotated(reader: MatrixReader) -> Opened:
 
 
 def _check_chunks(path: Path, node: Any) -> None:
-    """Refuse a store with a chunk that was cut: Blosc decodes it to other numbers (numcodecs 0.16)."""
+    """Refuse a store with a truncated chunk, because Blosc decodes it to wrong numbers (numcodecs 0.16)."""
     if not hasattr(node, "shape"):
         for _, part in node.members():
             _check_chunks(path, part)
@@ -318,7 +318,7 @@ def _check_chunks(path: Path, node: Any) -> None:
         chunks = [file for file in (path / node.path).rglob("*") if file.is_file() and "z" not in file.name]
         for file in chunks:
             with file.open("rb") as chunk:
-                # The header has the number of bytes.
+                # The header of a chunk has its number of bytes.
                 if int.from_bytes(chunk.read(16)[12:], "little") != file.stat().st_size:
                     raise ValueError(f"the chunk {file.relative_to(path)} has been cut")
 

@@ -1,4 +1,4 @@
-"""From paths to files; the base class of all readers; the choice of columns."""
+"""Find the files of paths, and choose their columns; the base class of all readers."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _ZARR_MARKS = ("zarr.json", ".zarray", ".zgroup")
 _BY_EXTENSION = f"a known extension ({', '.join(EXTENSIONS)})"
 NUMBERS = ("numbers", "truths")
 PLAIN = "Write numbers as 1038.48: digits 0 to 9, without currency, percent or signs between thousands."
-# Names of a first column of ids, if its values are unique.
+# A first column with such a name has the ids of the rows, if its values are unique.
 _ID = re.compile(r"|(|.*[ _.-])(id|ids|index)|unnamed: 0|(sample|row|cell)[ _]?(name)?s?|barcode", re.IGNORECASE)
 T = TypeVar("T")
 Part: TypeAlias = tuple[Rows, dict[str, Words]]
-"""Some rows of a file, with the words of columns or vectors beside them."""
+"""Some rows of a file, and other columns or vectors for these rows as words."""
 
 
 def unusable(source: Any, problem: str, advice: str = "Write the file again.") -> NoReturn:
@@ -65,7 +65,7 @@ def attempt(source: Any, kind: str, read: Callable[[], T]) -> T:
             advice = 'Save it as UTF-8, or name its encoding: encoding="latin-1".'
             unusable(source, f"it is not {error.encoding} text: byte {byte} stands for no letter", advice)
         said = short(" ".join(str(error).split()), 240).rstrip(".:")
-        # NumPy's advice, to allow pickled objects, would let a file run code.
+        # NumPy's message advises to allow pickled objects. A file could then run code.
         if "allow_pickle" in said or "Python objects" in said:
             said = "it holds pickled Python objects, which can run code and are never read"
         advice = "Write the file again, or say what it is with `format`."
@@ -73,7 +73,7 @@ def attempt(source: Any, kind: str, read: Callable[[], T]) -> T:
 
 
 def attempted(source: Any, kind: str, items: Iterator[T]) -> Iterator[T]:
-    """Return one item after the other, and report any error of a library as a damaged file."""
+    """Yield the items, and report any error of a library as a damaged file."""
     while (item := attempt(source, kind, lambda: next(items, None))) is not None:
         yield item
 
@@ -106,7 +106,7 @@ def find_files(paths: Any, format: str | None) -> tuple[list[Path], str]:
 
 
 def files_of(path: str, format: str | None) -> list[Path]:
-    """Return the files of one path; those of a pattern or a folder are sorted by name."""
+    """Return the files of one path. Files of a pattern or a folder are sorted by name."""
     if has_magic(path) and not os.path.lexists(path):
         found = [file for match in sorted(glob(path, recursive=True)) for file in files_of(match, format)]
         if not found:
@@ -118,7 +118,7 @@ def files_of(path: str, format: str | None) -> list[Path]:
         return [folder]
     inside = sorted(file for file in folder.iterdir() if not file.name.startswith((".", "_")))
     known = [file for file in inside if _kind(file) and (_is_store(file) or not file.is_dir())]
-    # A given format selects files without an extension, unless others have the extension.
+    # If a format is given and no file has its extension, use all files of the folder.
     chosen = [file for file in known if format in (None, _kind(file))] or (inside if format else [])
     if not chosen:
         advice = "Check the name, or say what the files are with `format`."
@@ -127,7 +127,7 @@ def files_of(path: str, format: str | None) -> list[Path]:
 
 
 def _kind(file: Path) -> str | None:
-    """Return the format that the name of a file shows."""
+    """Return the format of a file by its extension, or None; a folder may be a Zarr store."""
     if _is_store(file):
         return "zarr"
     return next((kind for extension, kind in EXTENSIONS.items() if file.name.lower().endswith(extension)), None)
@@ -159,10 +159,11 @@ def check_file(file: Path) -> None:
 
 @dataclass
 class Reader:
-    """One file. It has the columns and their kinds; `beside` names vectors beside a matrix.
+    """One file, with the names and the kinds of its columns.
 
-    `variable`, and from `delimiter` to `na_values` the dialect of text, are the user's; None means found in the file.
-    `index` is the column or vector with the names of rows, if the format defines one.
+    The user sets `variable`, and for text files `delimiter` to `na_values`; None means that the value is found in the
+    file. `index` is the column or vector with the names of rows, if the format defines one. `beside` has the names of
+    vectors with one value per row, which some files have in addition to a matrix.
     """
 
     path: Path
@@ -181,19 +182,19 @@ class Reader:
     has_names: bool = True
 
     def __post_init__(self) -> None:
-        """Look at the file: names, kinds, number of rows. Subclasses have this method."""
+        """Find names, kinds and the number of rows in the file; defined in subclasses."""
 
     def stamp(self) -> tuple[int, int]:
-        """Return values that change with the file."""
+        """Return the size and the time of the last change; zeros if it is not a file."""
         found = self.path.stat() if self.path.is_file() else None
         return (0, 0) if found is None else (found.st_size, found.st_mtime_ns)
 
     def batches(self, features: Sequence[int], words: Sequence[str], n_rows: int) -> Iterator[Any]:
-        """Read record batches of Arrow, whose columns are named by their positions in the file; in subclasses."""
+        """Yield record batches of Arrow; columns are named by their positions in the file. Defined in subclasses."""
         raise NotImplementedError
 
     def parts(self, features: Sequence[int], words: Sequence[str], n_rows: int) -> Iterator[Part]:
-        """Read rows, with the words of some columns."""
+        """Yield rows, and some columns for these rows as words."""
         at = {name: str(self.names.index(name)) for name in words}
         keys = [self.names[place] for place in features]
         for batch in attempted(self.path, self.kind, self.batches(features, words, n_rows)):
@@ -214,13 +215,13 @@ def _arrow_words(column: Any) -> Words:
 
 
 def as_words(values: Any) -> Words:
-    """Return values as words: missing ones are empty, 3.0 is 3."""
+    """Return values as words: 3.0 as 3, and missing values as empty strings."""
     words = np.empty(len(values), dtype=object)
     words[:] = [word(value) for value in (values.tolist() if isinstance(values, np.ndarray) else values)]
     return words
 
 
-# --- which column is what ---------------------------------------------------------------------------------------------
+# --- the use of each column -------------------------------------------------------------------------------------------
 
 
 def check_column(name: Any, parameter: str, reader: Reader) -> None:
@@ -239,7 +240,10 @@ def _check_unique(used: set[str], reader: Reader) -> None:
 
 
 def find_ids(reader: Reader, used: Sequence[str]) -> str | None:
-    """Find the column that names rows: by the format, or the first column if its name and values look like ids."""
+    """Return the column with the names of rows, or None if there is none.
+
+    In text files it is the first column, if its name and values look like ids. Other formats define it.
+    """
     first = reader.names[0] if reader.kind in ("csv", "tsv") else reader.index
     if first is None or first in used or not reader.has_names:
         return None
@@ -261,7 +265,7 @@ def find_ids(reader: Reader, used: Sequence[str]) -> str | None:
 def choose(
     reader: Reader, columns: Sequence[str] | None, exclude: Sequence[str], aside: set[str], strict: bool
 ) -> tuple[list[str], dict[str, list[str]]]:
-    """Choose the data columns; return them, and the others by kind, for a message."""
+    """Return the data columns, and the columns left out by kind; warn about these, or refuse them."""
     both = [name for name in columns or () if name in aside]
     if both:
         problem = f"has {short(both[0])!r}, which has another use too"
@@ -297,7 +301,7 @@ def _matching(patterns: Sequence[str], reader: Reader, parameter: str) -> list[s
 
 
 def report_left_out(reader: Reader, left_out: Mapping[str, Sequence[str]], strict: bool) -> None:
-    """Name all columns that are not numbers, in one message."""
+    """Warn about columns that are not numbers, or raise an error, in one message for all of them."""
     parts = ", ".join(f"{listed('column', names, 8)} ({kind})" for kind, names in left_out.items())
     advice = f"Leave them out with `exclude`, or use them as `id_column`, `label`, `groups` or `where`. {PLAIN}"
     if "(decimal commas" in parts:
@@ -308,7 +312,7 @@ def report_left_out(reader: Reader, left_out: Mapping[str, Sequence[str]], stric
 
 
 def check_same(reader: Reader, first: Reader, chosen: list[str], aside: set[str], every: bool) -> None:
-    """Check that a further file has the columns of the first, and no others if every column is used."""
+    """Check that a further file has the columns of the first file. If `every`, refuse further columns of numbers."""
     name, reference = shown(reader.path), f"the first file, {shown(first.path)},"
     if not (reader.has_names and first.has_names):
         matched(None, len(reader.names), name, None, len(first.names), reference)

@@ -23,10 +23,10 @@ from standout.sources._open import as_backgrounds
 
 
 class Preparation(TransformerMixin, BaseEstimator):
-    """How do rows with gaps or counts become rows that can be fitted?
+    """How do I prepare rows with counts or missing values for a fit?
 
-    A step that works row by row: log(1 + x), then fill values for missing numbers. The fill values are learned from all
-    rows of all datasets. Scaling is a parameter of the estimators, `scale`.
+    The step works row by row: it computes log(1 + x), and then fills in missing values. The fill values are learned
+    from all rows of all datasets. Scaling is a parameter of the estimators, `scale`.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class Preparation(TransformerMixin, BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         source = open_dataset(X, "X", columns=None if names is None else names.tolist(), gaps=True)
         if source.width != self.n_features_in_:
-            # scikit-learn's wording, which its checks look for.
+            # scikit-learn's checks search for this wording.
             expected = f"Preparation is expecting {self.n_features_in_} features as input"
             problem = f"X has {source.width} features, but {expected}"
             raise InvalidValueError(problem, advice="Give the columns of the fit.")
@@ -78,7 +78,7 @@ class Preparation(TransformerMixin, BaseEstimator):
         return self.applied(source)
 
     def applied(self, source: Source) -> Source:
-        """Return a source after this step."""
+        """Return a source whose rows are prepared by this step."""
         if not self.log1p and self.fill_ is None and len(self.kept_) == self.n_features_in_:
             return source
         keys = source.keys and [source.keys[place] for place in self.kept_]
@@ -98,7 +98,7 @@ class Preparation(TransformerMixin, BaseEstimator):
         return tags
 
     def _changed(self, rows: Rows, name: str = "the data") -> Rows:
-        """Change rows, without writing to them."""
+        """Return prepared rows; the given rows are not changed."""
         if len(self.kept_) < rows.shape[1]:
             rows = rows[:, self.kept_]
         numbers = rows.data if is_sparse(rows) else rows
@@ -166,7 +166,7 @@ class Preparation(TransformerMixin, BaseEstimator):
 def prepare(
     datasets: Sequence[Source], *, log1p: bool = False, missing: str = "error", strict: bool = False
 ) -> tuple[list[Source], Preparation]:
-    """How do these datasets become datasets that can be fitted?
+    """How do I prepare datasets with counts or missing values for a fit?
 
     Parameters
     ----------
@@ -184,7 +184,7 @@ def prepare(
     -------
     datasets : list of Source
     step : Preparation
-        Prepares new rows in the same way.
+        The fitted step, which prepares new rows in the same way.
 
     Examples
     --------
@@ -199,7 +199,7 @@ def prepare(
     step = Preparation(log1p, missing=missing)
     rule = missing if missing in ("error", "drop-rows") else "keep"
     kept = [data.with_missing(rule) if isinstance(data, Scan) else data for data in datasets]
-    # Rows in memory that still have gaps are refused.
+    # Refuse rows in memory with missing values, unless they are filled in later.
     kept = [open_dataset(data, data.name, gaps=rule == "keep") for data in kept]
     step._learn(kept)
     if all(data.rows is not None for data in kept):
@@ -208,7 +208,7 @@ def prepare(
 
 
 def _totals(change: Callable[[Rows], Rows], batch: Batch) -> Float:
-    """Return the number of known values of each column, and their sum after `change` (gaps are 0)."""
+    """Return the number of known values of each column, and their sum after `change`, with 0 for missing values."""
     total = np.zeros((2, batch.rows.shape[1]))
     for block in row_blocks(batch.rows):
         # Only NaN differs from itself.

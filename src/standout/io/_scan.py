@@ -36,7 +36,8 @@ T = TypeVar("T")
 class Scan(Source):
     """Which rows are in these files? They are read batch by batch, as often as needed.
 
-    Made by :func:`standout.scan`. It holds paths only, and can be sent to other processes that see the same files.
+    :func:`standout.scan` makes it. It has paths instead of rows, and can be sent to other processes that see the same
+    files.
 
     Attributes
     ----------
@@ -121,7 +122,7 @@ class Scan(Source):
                 advance(rows.shape[0])
 
     def map_reduce(self, function: Callable[[Batch], T], add: Callable[[T, T], T] = operator.add) -> T:
-        """Sum the results of a function over the batches, by several threads, in row order."""
+        """Sum the results of a function over the batches, in the order of the rows, with several threads."""
         with closing(in_order(function, regrouped(self.batches()))) as parts:
             return reduce(add, parts)
 
@@ -134,7 +135,7 @@ class Scan(Source):
         for part, said in self._parts(names, self._columns):
             every.append(said)
             if self.n_rows is None or is_sparse(part):
-                # Text is parsed by column. In row order, rows are taken several times as fast.
+                # Parsed text is stored by column. In row order, rows are selected several times as fast.
                 rows.append(part if is_sparse(part) else np.ascontiguousarray(part))
                 continue
             # Fill one array: a list of parts and their stack would need twice the memory.
@@ -149,7 +150,7 @@ class Scan(Source):
         return InMemory(stacked(rows), self.name, self.keys)._beside(self)
 
     def _told(self, ids: Words | None) -> Words | None:
-        """Warn of rows of one file that have the same name."""
+        """Return the names of rows; warn if a name occurs twice in one file."""
         names = ids.tolist() if ids is not None and len(self._readers) == 1 else []
         twice = [name for name, count in Counter(names).items() if count > 1 and name]
         if twice:
@@ -201,7 +202,7 @@ class Scan(Source):
         raise InvalidValueError(f"{what} in {shown(reader.path)}: {where}", advice=advice)
 
 
-# --- which column is what ---------------------------------------------------------------------------------------------
+# --- the use of each column -------------------------------------------------------------------------------------------
 
 
 def scan(
@@ -224,7 +225,7 @@ def scan(
     batch_rows: int | None = None,
     progress: bool = False,
 ) -> Scan:
-    """How are files fitted that are larger than memory, or many?
+    """How do I fit many files, or files that are larger than memory?
 
     Only names, types and numbers of rows are read now. The rows are read batch by batch by a fit, so that memory does
     not depend on their number.
@@ -240,12 +241,12 @@ def scan(
     exclude : str or sequence of str
         Columns to leave out, by name or by pattern.
     where : mapping of str to value or list of values, optional
-        Rows to use: those that have one of these values in a column. Values are compared as text.
+        Use only rows with one of these values in the column. Values are compared as text.
     id_column, label : str, optional
-        Columns with the names of the rows and with their labels. They are not data, and neither are columns of
-        `where`. In .npz, .mat and .h5ad files they can be vectors beside the matrix.
+        Columns with the names of the rows and with their labels. These columns and the columns of `where` are not data.
+        In .npz, .mat and .h5ad files they can be vectors that are stored with the matrix.
     missing : {"error", "keep", "drop-rows"}, default="error"
-        Refuse missing values, give them as NaN, or leave out the rows that have one.
+        Refuse missing values, keep them as NaN, or leave out the rows that have one.
     strict : bool, default=False
         Refuse columns of text, dates and the like. Without it they are left out, with one warning that names them.
     format : {"csv", "tsv", "parquet", "arrow", "npy", "npz", "mat", "h5ad", "zarr"}, optional
@@ -254,9 +255,9 @@ def scan(
         The matrix to use: an array of an .npz or .mat file or of a Zarr group; a layer, or ``"raw"``, of .h5ad.
     delimiter, header, decimal, encoding, na_values
         The dialect of text files: the sign between columns, whether the first line has names, the decimal sign, the
-        encoding, further words for missing values. None is found in the file; if it is not clear, that is an error.
+        encoding, further words for missing values. If None, it is found in the file; an unclear file is an error.
     batch_rows : int, optional
-        Rows to read at a time. None chooses about 8 MB.
+        Rows to read at a time. None chooses about 4 MB.
     progress : bool, default=False
         Show a progress bar for each pass.
 

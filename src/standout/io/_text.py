@@ -21,7 +21,7 @@ DELIMITERS = {"csv": ",;\t|", "tsv": "\t"}
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "None", "#NA", "<NA>")
 # Arrow parses a block at a time. A block should have some hundred rows even if these are long.
 BLOCK_BYTES, LARGEST_BLOCK, BLOCK_ROWS = 2**20, 64 * 2**20, 256
-# A column without a number in this many rows is text. A word in a column with numbers is an error.
+# Number of values from which the kind of a column is found. If fewer than half of them are numbers, the column is text.
 SAMPLE_ROWS = 1000
 
 _NUMBER = re.compile(r"[ \t]*[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf|infinity|nan)[ \t]*", re.IGNORECASE | re.ASCII)
@@ -106,7 +106,7 @@ class CsvReader(Reader):
             unusable(self.path, problem, "Say which: `header`=True for names, `header`=False for data.")
 
     def _kind_of(self, cells: list[str]) -> str:
-        """Return the kind of a column. If half of the cells are numbers, all others are errors when they are read."""
+        """Return the kind of a column. If at least half of the cells are numbers, later words in it are errors."""
         n_numbers = sum(map(self._is_number, cells))
         commas = [cell for cell in cells if _DECIMAL_COMMA.fullmatch(cell) and not self._is_number(cell)]
         if commas and len(commas) + n_numbers == len(cells):
@@ -156,7 +156,7 @@ class CsvReader(Reader):
         import pyarrow as pa
         from pyarrow import csv as arrow_csv
 
-        # Count rows in one column: without a choice, Arrow would convert all columns.
+        # If no column is needed, read one to count the rows. Without this choice, Arrow would convert all columns.
         types, needed = types or ({} if needed else {"0": pa.string()}), needed or ["0"]
         read = arrow_csv.ReadOptions(
             block_size=min(max(BLOCK_BYTES, BLOCK_ROWS * self._row_length), LARGEST_BLOCK),
@@ -179,7 +179,7 @@ class CsvReader(Reader):
         ):
             yield reader
 
-    # --- errors: looked for only once it is known that something is wrong ---------------------------------------------
+    # --- errors: the place of an error is searched only after reading has failed --------------------------------------
 
     def _text(self) -> IO[str]:
         binary: Any = gzip.GzipFile(self.path) if self._gzipped else self.path.open("rb")
@@ -206,7 +206,7 @@ class CsvReader(Reader):
         attempt(self.path, self.kind, find)
 
     def _check_row(self, row: list[str], line: int, features: Sequence[int]) -> None:
-        """Raise the error for a row of another length, or for a cell that is not a number."""
+        """Raise an error if the row has a wrong number of cells, or a cell that is not a number."""
         if len(row) != len(self.names):
             problem = f"line {line} has {len(row)} cells, but there are {len(self.names)} columns"
             advice = f"Fix the line; a cell that contains {self._delimiter!r} or a line break needs quotes."

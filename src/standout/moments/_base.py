@@ -1,4 +1,4 @@
-"""The base class of moments, the sums of norms and weights beside them, and Ledoit-Wolf shrinkage."""
+"""The base class of moments, additional sums of norms and of weights, and Ledoit-Wolf shrinkage."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from standout._xp import column_products, like, namespace, nonnegative
 class NormSums:
     """Sums over the centred rows z that Ledoit-Wolf shrinkage needs in addition to the scatter.
 
-    Only `quartic` enters the shrinkage. The others are needed to change the mean, and so to merge two datasets. With
-    weights all sums are weighted.
+    The shrinkage uses only `quartic`. The other sums are needed to merge two datasets, because merging changes the
+    mean. If rows have weights, all sums are weighted.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class NormSums:
 
     @classmethod
     def of(cls, rows: Rows, weights: Float | None = None) -> NormSums:
-        """Sum over rows without centring them. They are already multiplied by the roots of their weights."""
+        """Return the sums over rows, which must be centred and multiplied by the square roots of their weights."""
         weighed = double(squared_lengths(rows))
         xp = namespace(weighed)
         roots = xp.ones_like(weighed) if weights is None else weights**0.5
@@ -59,8 +59,8 @@ class NormSums:
     def shifted(self, shift: Float, total: float, spread_shift: Float) -> NormSums:
         """Return the sums over ``z + shift``.
 
-        `total` is the number of rows, or the sum of their weights. `spread_shift` is the sum of ``z zᵀ`` multiplied
-        with `shift`.
+        `total` is the number of rows, or the sum of their weights. `spread_shift` is ``S shift``, where S is the sum
+        of ``z zᵀ``.
         """
         length, along = inner(shift, shift), inner(self.linear, shift)
         quadratic = self.quadratic + 2.0 * along + total * length
@@ -112,10 +112,10 @@ class WeightSums:
 
 
 class Moments(ABC):
-    """Count, mean and scatter of a dataset: all that the linear methods need.
+    """Count, mean and scatter of a dataset. The linear methods need no other numbers.
 
-    The representations differ in how they store the scatter: as a matrix (`ScatterMoments`), or as sparse rows
-    (`RowMoments`). All are merged with ``+``.
+    The subclasses store the scatter as a matrix (`ScatterMoments`), or keep the rows (`RowMoments`). Two datasets are
+    merged with ``+``.
 
     Attributes
     ----------
@@ -127,7 +127,8 @@ class Moments(ABC):
     norms : NormSums or None
         Sums for Ledoit-Wolf shrinkage, if they were gathered.
     rest : ndarray of shape (n_features,) or 0
-        What rounding has left out of the mean. Without it, merging loses digits if the mean is far from zero.
+        Rounding error of `mean`: ``mean + rest`` is more exact. Without it, merging loses digits if the mean is far
+        from zero.
     weights : WeightSums or None
         Sums of the weights of the rows, if rows have weights. Mean and covariance are then weighted.
 
@@ -145,7 +146,7 @@ class Moments(ABC):
     mean: Float
     precision: float
     norms: NormSums | None
-    # Whether the sums are without noise (see `standout.private`).
+    # False if noise was added to the sums (see `standout.private`).
     exact: ClassVar[bool] = True
     rest: Float | float = 0.0
     weights: WeightSums | None = None
@@ -161,7 +162,7 @@ class Moments(ABC):
 
     @property
     def total_weight(self) -> float:
-        """Sum of the weights of the rows; their number without weights."""
+        """Sum of the weights of the rows, or the number of rows if they have no weights."""
         return self.count if self.weights is None else self.weights.total
 
     @property
@@ -214,7 +215,7 @@ class Moments(ABC):
         return self.count if self.weights is None else self.weights.squares
 
     def _norms_about(self, norms: NormSums, mean: Float, rest: Float) -> NormSums:
-        """Return the sums of norms about another mean than the dataset's own."""
+        """Return the sums of norms about the point ``mean + rest`` instead of the mean of this dataset."""
         shift, total = self.mean - mean - rest + self.rest, self.total_weight
         return norms.shifted(shift, total, total * self.apply(shift[:, None])[:, 0])
 
@@ -234,15 +235,15 @@ def two_sum(first: Float, second: Float) -> tuple[Float, Float]:
 def ledoit_wolf(moments: Moments, dimension: int | None = None) -> float:
     """How far should this covariance be shrunk towards a multiple of the identity?
 
-    The share s that minimises the expected squared error of ``(1 - s) C + s (tr C / D) I`` (Ledoit and Wolf, 2004). It
-    goes to zero as the number of rows grows; with weights, as their effective number does. The moments must have been
-    gathered with ``norms=True``.
+    The result is the share s that minimises the expected squared error of ``(1 - s) C + s (tr C / D) I`` (Ledoit and
+    Wolf, 2004). It goes to zero as the number of rows grows. If rows have weights, their effective number is used. The
+    moments must be gathered with ``norms=True``.
 
     Parameters
     ----------
     moments : Moments
     dimension : int, optional
-        Number of columns D of the data, if these are moments of coordinates in a subspace.
+        Number of columns D of the data. It is needed if `moments` are of coordinates in a subspace.
 
     Returns
     -------
@@ -268,7 +269,7 @@ def ledoit_wolf(moments: Moments, dimension: int | None = None) -> float:
         problem = f"a background has a standard deviation of about {float(np.sqrt(variance)):.1e}, and the fourth "
         problem += "powers that Ledoit-Wolf shrinkage needs are out of range"
         raise InvalidValueError(problem, advice="Rescale the data, or give `shrinkage` as a number.")
-    # Both are n_features times the quantities of the article. Only their ratio matters.
+    # The article divides dispersion and noise by n_features. Only the ratio of both is used here.
     dispersion = squared_norm - variance * variance / n_features
     noise = (quartic / moments.total_weight - squared_norm) / n_rows
     # A covariance that is a multiple of the identity, up to rounding, needs no shrinkage.
@@ -278,14 +279,15 @@ def ledoit_wolf(moments: Moments, dimension: int | None = None) -> float:
 
 
 def own_shrinkage(moments: Moments, dimension: int) -> float:
-    """Return the shrinkage of a background from its sums. For private sums it follows from their noise.
+    """Return the shrinkage that is estimated from the sums of a background.
 
-    Without sums of fourth powers it is the estimate of Chen et al. (2010) for Gaussian rows.
+    For private sums it follows from their noise. For exact sums it is the estimate of Ledoit and Wolf, or the estimate
+    of Chen et al. (2010) for Gaussian rows if the sums of norms are missing.
     """
     own: float | None = getattr(moments, "shrinkage", None)
     if own is not None or moments.norms is not None:
         return ledoit_wolf(moments, dimension) if own is None else float(own)
-    # In units of the trace, because fourth powers may be out of range.
+    # Divide the covariance by its trace, because its squared entries may be out of range.
     trace, count = moments.total_variance or 1.0, moments.effective_count
     square = moments.mapped(like(np.full(moments.n_features, trace**-0.5), moments.mean)).squared_norm
     spread = square - 1.0 / dimension

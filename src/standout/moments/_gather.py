@@ -1,4 +1,4 @@
-"""From data to moments, and from rows to scores."""
+"""Compute moments from data, and scores from rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from standout.sources._form import as_rows
 
 Kind = Literal["auto", "scatter", "rows"]
 
-# Sparse rows with more columns are kept, because their scatter matrix would need more than 2 GiB.
+# Sparse data with more columns are kept as rows, because their scatter matrix would need more than 2 GiB.
 FORMED_SIZE = 16384
 
 
@@ -79,15 +79,16 @@ def gather_keyed(
     kind: Kind = "scatter",
     name: str = "the data",
 ) -> list[Moments | None]:
-    """What are the moments of the rows of every key: of every fold, subject or block?
+    """What are the moments of each group of rows: of each fold, subject or block?
 
-    One pass gives them all. Their sums are the moments of all rows, or of all rows without one key.
+    The data are read once. Adding up the results gives the moments of all rows, or of all rows without one group.
 
     Parameters
     ----------
     source : array, sparse matrix or Source
     keys : ndarray of int of shape (n_rows,), FoldPattern or None
-        The key of each row, by the row number. Rows with a negative key are left out. None is one key for all rows.
+        The key of each row is the number of its group. Rows with a negative key are left out. None means that all rows
+        have the key 0.
     n_keys : int, optional
         Number of keys. None means the number of folds of the pattern, or one more than the largest key.
     norms, kind, name
@@ -114,13 +115,13 @@ def gather_keyed(
     data = source if hasattr(source, "map_reduce") else InMemory(source)
     if kind == "auto":
         kind = "rows" if is_thin(data.rows) and (data.width or 0) > FORMED_SIZE else "scatter"
-    # Infinities become NaN in the sums. They are searched for in the sums, which is cheap.
+    # Infinite and missing values make the sums infinite or NaN. Checking the sums is cheaper than checking the rows.
     n_products = float("inf") if data.rows is None else float(data.rows.shape[0]) * data.rows.shape[1] ** 2
     with np.errstate(invalid="ignore", over="ignore"), one_blas_thread(n_products):
         part = partial(_of_batch, Keys(keys, n_keys), kind, norms, data.weights, data.covariates)
         found: list[Moments | None] = data.map_reduce(part, _added)
         sums = [part.variances for part in found if part is not None]
-        # The host waits for a device only once for all keys.
+        # The sums of all keys are checked together, so that the host waits for a device only once.
         if sums and not all_finite(namespace(sums[0]).stack(sums)):
             _explain(data, name)
     return found
@@ -134,7 +135,7 @@ def _of_batch(
     keys = replace(keys, start=start) if start else keys
     weights = None if weights is None else weights[start:stop]
     beside = None if beside is None else beside[start:stop]
-    # Threads do not share NumPy's error state.
+    # NumPy's error state is separate for each thread, so it is set here again.
     with np.errstate(invalid="ignore", over="ignore"):
         if kind == "scatter":
             return keyed_scatter(rows, keys, norms=norms, weights=weights, beside=beside)
@@ -153,7 +154,7 @@ def _added(first: list[Moments | None], second: list[Moments | None]) -> list[Mo
 
 
 def _explain(data: Any, name: str) -> None:
-    """Raise an error for sums that are not finite."""
+    """Raise an error for sums that are not finite: the first wrong row, or values whose squares are too large."""
     for batch in data.batches():
         as_rows(batch.rows, name, keys=data.keys)
     raise InvalidValueError(
@@ -164,8 +165,8 @@ def _explain(data: Any, name: str) -> None:
 def project(rows: Rows, mean: Float | None, filters: Float) -> Float:
     """What are the scores of these rows: ``(X - mean) U``?
 
-    Rows are centred before they are multiplied, one block at a time, so that a large mean costs no digits. Sparse rows
-    are corrected for the mean afterwards.
+    Dense rows are centred before they are multiplied, one block at a time, so that a large mean does not lose digits.
+    For sparse rows, the projected mean is subtracted from the scores.
 
     Parameters
     ----------

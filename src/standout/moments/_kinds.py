@@ -1,4 +1,4 @@
-"""The kinds of moments: the scatter as a matrix, or sparse rows."""
+"""The kinds of moments: the scatter as a matrix, or the rows themselves."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from standout._messages import InvalidTypeError
 from standout._xp import diagonal, is_foreign, namespace, nonnegative, take
 from standout.moments._base import Moments, NormSums, WeightSums, two_sum
 
-# Rows are removed only if the variance of every column falls by at most this factor.
+# Rows are subtracted only if the total weight and the scatter of every column decrease by at most this factor.
 MOST_REMOVED = 100.0
 
 
@@ -39,13 +39,13 @@ class ScatterMoments(Moments):
         Number of rows.
     mean : ndarray of shape (n_features,)
     scatter : ndarray of shape (n_features, n_features)
-        Sum of ``(x - mean)(x - mean)ᵀ`` over the rows, times their weights.
+        Sum of ``(x - mean)(x - mean)ᵀ`` over the rows x, multiplied by the weights of the rows.
     precision : float
-        Relative rounding error of the products it was summed from.
+        Relative rounding error of the products that were summed.
     norms : NormSums or None
         Sums for Ledoit-Wolf shrinkage.
     rest : ndarray of shape (n_features,) or 0
-        The rounding error of the mean, which merges add to it.
+        Rounding error of `mean`: ``mean + rest`` is more exact.
     weights : WeightSums or None
         Sums of the weights of the rows, if rows have weights.
 
@@ -101,7 +101,7 @@ class ScatterMoments(Moments):
         return self._merged(other) if isinstance(other, Moments) else NotImplemented
 
     def without(self, part: ScatterMoments) -> ScatterMoments | None:
-        """Return the moments without some of the rows; None if this would lose more than two digits."""
+        """Return the moments without the rows of `part`; None if the subtraction would lose more than two digits."""
         if self.total_weight - part.total_weight < self.total_weight / MOST_REMOVED:
             return None
         left = self._merged(part, -1.0)
@@ -109,7 +109,7 @@ class ScatterMoments(Moments):
         return left if bool(namespace(kept).all(kept)) else None
 
     def _merged(self, other: Moments, sign: float = 1.0) -> ScatterMoments:
-        """Merge datasets; the sign -1 removes the rows of the other dataset."""
+        """Return the moments with the rows of the other dataset added (sign 1) or removed (sign -1)."""
         if self.exact is not other.exact:
             problem = "exact sums and private sums cannot be added: the noise of the result would not be known"
             raise InvalidTypeError(problem, advice="Release every dataset, or none.")
@@ -136,13 +136,14 @@ class ScatterMoments(Moments):
 
 @dataclass(frozen=True, eq=False)
 class RowMoments(Moments):
-    """Sparse rows of a dataset in place of their scatter, for the iterative solver.
+    """Moments that keep the rows of a dataset instead of a scatter matrix.
 
-    No matrix of size n_features x n_features is formed except by `covariance`.
+    The rows are sparse, or they are rows of a kernel matrix. Only `covariance` forms a matrix of size
+    n_features x n_features.
 
     Attributes
     ----------
-    rows : scipy.sparse.csr_array of shape (count, n_features)
+    rows : scipy.sparse.csr_array or ndarray of shape (count, n_features)
         Uncentred, in float64.
     row_weights : ndarray of shape (count,) or None
 
@@ -186,10 +187,10 @@ class RowMoments(Moments):
     def variances(self) -> Float:
         """Variance of each column."""
         if not is_sparse(self.rows):
-            # Here they only scale the problem.
+            # Dense rows are rows of a kernel matrix. Their variances only scale the problem and may be rounded.
             return np.maximum((self.rows**2).T @ self._shares - self.mean**2, 0.0)
         rows = sparse.csr_array(self.rows)
-        # Stored numbers less their mean: squares of large means would cost digits.
+        # Subtract the mean from the stored numbers before squaring. Squares of large means would lose digits.
         away, stored = rows.data - self.mean[rows.indices], np.ones(rows.nnz)
         within, share = (
             sparse.csr_array((values, rows.indices, rows.indptr), shape=rows.shape).T @ self._shares
@@ -216,7 +217,7 @@ class RowMoments(Moments):
 
     def _scores(self, U: Float) -> Float:
         scores: Float = product(self.rows, U) - self.mean @ U
-        # Scores have the mean zero up to rounding. Then the sum in `apply` needs no other correction for the mean.
+        # Subtract the mean that rounding has left, so that the sum in `apply` needs no correction for the mean.
         return scores - self._shares @ scores
 
     def taken(self, columns: npt.NDArray[np.intp]) -> RowMoments:
@@ -266,5 +267,5 @@ def add_outer(matrix: Float, weight: float, vector: Float) -> None:
     if is_foreign(matrix) or not (matrix.flags.c_contiguous and matrix.dtype == vector.dtype == np.float64):
         matrix += weighted[:, None] * vector
         return
-    # In BLAS's order of memory this is the transpose, which is changed in place.
+    # BLAS needs Fortran order. The transpose of a C-ordered matrix has this order and is changed in place.
     linalg.blas.dger(1.0, vector, weighted, a=matrix.T, overwrite_x=False, overwrite_y=False, overwrite_a=True)

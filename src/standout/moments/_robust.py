@@ -1,4 +1,4 @@
-"""Robust weights, learned from the rows: outlying rows have smaller weights, outlying cells are limited."""
+"""Robust weights, learned from the rows: outlying rows get smaller weights, and outlying cells are limited."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ if TYPE_CHECKING:
 
 # Degrees of freedom of the Student-t distribution.
 DEGREES = 3.0
-# A cell, or the distance of a row, is outlying beyond this many standard deviations. The standard deviation is the
-# median of absolute deviations times a factor that makes both equal for normal numbers.
+# A cell, or the distance of a row, is outlying beyond WILD standard deviations. The standard deviation is estimated by
+# the median absolute deviation times NORMAL, the factor for a normal distribution.
 WILD = 5.0
 NORMAL = 1.4826
-# The weights are found by passes over a sample. After the fourth pass they change by less than a hundredth.
+# Each pass over a sample improves the weights. After the fourth pass they change by less than a hundredth.
 PASSES = 5
-# If more than this share of the rows looks outlying, the distances do not describe the data.
+# If more than this share of the rows looks outlying, the distances do not describe the data, and all weights are 1.
 MOST_OUTLYING = 1.0 / 3.0
-# A row with more than this share of outlying cells gets a small weight instead.
+# A row with more than this share of outlying cells gets a small weight. Its cells are not limited.
 MOST_WILD = 0.5
 # Limits of the sample: maximum of rows, maximum of numbers, and minimum of rows.
 MOST_ROWS, MOST_NUMBERS, FEW_ROWS = 5000, 2**25, 500
 # Distances are limited to this many times the typical spread, so that squares stay within range.
 FAR = 1e8
-# The least shrinkage, and the smallest share of the largest eigenvalue that is used.
+# Smallest shrinkage, and smallest eigenvalue that is used, as a share of the largest eigenvalue.
 LEAST = 1e-10
 
 
@@ -57,7 +57,7 @@ class Weighed(NamedTuple):
     Attributes
     ----------
     rows : array or sparse matrix
-        Without wild cells.
+        The rows. If cells are limited, outlying cells are replaced by their limits.
     weights, distances : ndarray of shape (n_rows,)
         Weight and squared distance of each row.
     """
@@ -72,8 +72,8 @@ class RobustWeights:
     """How large is the weight of each row of this dataset? Learned by `learn_weights`.
 
     The squared distance d² of a row is measured from the centre of the dataset by its robust scatter. The weight is 1
-    up to the typical (median) squared distance m. Beyond, it is the weight of a Student-t distribution,
-    ``(3 + m) / (3 + d²)``. Rows that are not outlying have at least the weight ``(3 + m) / (3 + limit)``.
+    up to the typical (median) squared distance m. Beyond m, it is the weight of a Student-t distribution,
+    ``(3 + m) / (3 + d²)``. So rows that are not outlying have at least the weight ``(3 + m) / (3 + limit)``.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class RobustWeights:
         The median squared distance, and the squared distance beyond which a row is outlying. All weights are 1 if the
         limit is infinite.
     unit : float
-        Unit of all numbers, so that their squares are within range.
+        All numbers are divided by this unit, so that their squares are within range.
     low, high : ndarray of shape (n_features,) or None
         Limits of the cells; None if cells are not changed.
 
@@ -112,7 +112,7 @@ class RobustWeights:
     high: Float | None = None
 
     def __call__(self, rows: Rows) -> Weighed:
-        """Compute weights of rows, block by block."""
+        """Return the rows with their weights and distances, computed block by block."""
         _reject_sparse_cells(rows, self.low is not None)
         cleaned, weights, distances = zip(*map(self._block, row_blocks(rows)), strict=True)
         return Weighed(rows if self.low is None else stacked(cleaned), concat(weights), concat(distances))
@@ -130,29 +130,28 @@ class RobustWeights:
         xp = namespace(distances)
         if np.isinf(self.limit):
             return xp.ones_like(distances)
-        # No row has a larger weight than a typical one. Otherwise a few rows close together could attract the centre.
+        # The weight does not grow below the typical distance. Otherwise a few close rows could attract the centre.
         return (DEGREES + self.typical) / (DEGREES + xp.clip(distances, self.typical, None))
 
     def _block(self, block: Rows) -> Weighed:
         xp = namespace(block)
-        # Numbers of any size have a weight, which may be zero.
+        # Overflow is not an error: the distance becomes infinite, and the weight zero.
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             if self.low is not None:
                 numbers = block if xp.isdtype(block.dtype, "real floating") else double(block)
                 limited = xp.where(double(block) < self.low, self.low, self.high)
                 block = xp.where(self._wild(block), xp.astype(limited, numbers.dtype), numbers)
-            # Sparse rows become dense, a block at a time: the root is dense.
-            # Limited as when the weights were learned: otherwise no row has a weight if units differ much.
+            # Clip as in `learn_weights`. Otherwise all weights would be zero if the units of columns differ much.
             centred = xp.clip((double(dense(block)) - self.centre) / self.unit, -FAR, FAR)
             distances = squared_lengths(product(centred, self.root))
             if self.level:
                 distances = self.level * squared_lengths(centred) - distances
-            # Numbers out of range are outlying.
+            # A row whose distance is out of range is outlying.
             distances = xp.where(xp.isfinite(distances), abs(distances), xp.full_like(distances, np.inf))
         return Weighed(block, self.weight(distances), distances)
 
     def _wild(self, block: Array) -> Array:
-        """Return which cells are outlying. A row with many of them is treated as an outlying row instead."""
+        """Return which cells are outlying. Rows with many such cells are left out: they get a small weight."""
         xp, numbers = namespace(block), double(block)
         wild = (numbers < self.low) | (numbers > self.high)
         return wild & (xp.mean(double(wild), axis=1) <= MOST_WILD)[:, None]
@@ -161,20 +160,21 @@ class RobustWeights:
 def learn_weights(rows: Rows, *, cells: bool = False, whole: bool = True, name: str = "the data") -> RobustWeights:
     """How large is the weight of each row of this dataset, and which cells are outlying?
 
-    Weights of a Student-t distribution, by iterated reweighting: each pass estimates the centre and the scatter (by the
-    rule of Ledoit and Wolf) with the weights of the previous pass. The distance of a row is measured by the scatter
-    without this row, so that outliers are not hidden by the variance they cause.
+    The weights are weights of a Student-t distribution, found by iterated reweighting. Each pass estimates the centre
+    and the scatter with the weights of the previous pass. The scatter is shrunk by the rule of Ledoit and Wolf. The
+    distance of a row is measured with the scatter of the other rows, so that outliers are not hidden by the variance
+    that they cause.
 
-    If most rows are equal, they are the centre, and the scatter is learned from the others. If more than
-    a third of the rows looks outlying, all rows keep the same weight, with a warning.
+    If most rows are equal, they are the centre, and the scatter is learned from the other rows. If more than a third of
+    the rows looks outlying, all rows keep the same weight, with a warning.
 
     Parameters
     ----------
     rows : array or sparse matrix of shape (n_rows, n_features)
         The dataset, or a sample of it.
     cells : bool, default=False
-        First limit cells to five (robust) standard deviations around the median of their column. Columns of which
-        more than half of the values are equal are not changed.
+        First limit cells to five (robust) standard deviations around the median of their column. Columns in which more
+        than half of the values are equal are not changed.
     whole : bool, default=True
         Whether these rows are all rows, or a sample of them.
     name : str, default="the data"
@@ -207,7 +207,7 @@ def learn_weights(rows: Rows, *, cells: bool = False, whole: bool = True, name: 
     equal = RobustWeights(middle, zeros((middle.shape[0], 0), middle), 0.0, 0.0, float("inf"), **bounds)
     if unit == 0.0:
         return equal
-    # Distances do not depend on the units of the columns.
+    # Divide all columns by the same unit, so that squares stay within range. This does not change the distances.
     numbers, spread = xp.clip(numbers / unit, -FAR, FAR), spread / unit
     if cells:
         reach = xp.where(spread > 0.0, WILD * spread, xp.full_like(spread, np.inf))
@@ -217,7 +217,7 @@ def learn_weights(rows: Rows, *, cells: bool = False, whole: bool = True, name: 
         numbers = xp.where(wild, xp.clip(numbers, -reach, reach), numbers)
     same = to_host(xp.all(numbers == 0.0, axis=1))
     mostly = 2 * int(same.sum()) > len(same)
-    # If most rows are equal, they are the centre, and the others give the scatter.
+    # If most rows are equal, they are the centre, and the scatter is learned from the other rows.
     learned = _learned(take(numbers, np.flatnonzero(~same)) if mostly else numbers, mostly, whole)
     if learned is None:
         problem = f"`robust` finds no typical distance in {name}: the scatter of most rows is singular, or more than a "
@@ -228,7 +228,7 @@ def learn_weights(rows: Rows, *, cells: bool = False, whole: bool = True, name: 
 
 
 def _learned(numbers: Float, is_centred: bool, whole: bool) -> RobustWeights | None:
-    """Find centre, scatter and limit by reweighting; None if too many rows are outlying."""
+    """Return centre, scatter and limit by reweighting; None if the scatter is singular or many rows are outlying."""
     xp = namespace(numbers)
     lengths = squared_lengths(numbers)
     usual = float(_median(lengths)) or float(xp.mean(lengths))
@@ -242,7 +242,7 @@ def _learned(numbers: Float, is_centred: bool, whole: bool) -> RobustWeights | N
         root, level, shrinkage = found
         learned = RobustWeights(centre, root, level, 0.0, float("inf"))
         own = learned(numbers).distances
-        # The distance by the scatter without the row itself (Sherman and Morrison, 1950).
+        # The distance of each row, measured with the scatter of the other rows (Sherman and Morrison, 1950).
         apart = own / xp.clip(1.0 - (1.0 - shrinkage) * shares * own, 1e-6, None)
         learned = _with_limit(learned, apart)
         weights = learned.weight(apart)
@@ -283,10 +283,13 @@ def _inverse_scatter(centred: Float, shares: Float) -> tuple[Float, float, float
 
 
 def _with_limit(learned: RobustWeights, distances: Float) -> RobustWeights:
-    """Set the typical distance and the limit: five standard deviations of the cube root, which is nearly normal."""
+    """Return the record with the typical distance and the limit of these squared distances.
+
+    The limit is five standard deviations above the median of the cube roots, which are nearly normally distributed.
+    """
     cubic = distances ** (1.0 / 3.0)
     middle = float(_median(cubic))
-    # If most distances are equal, use the spread of normal rows (Wilson and Hilferty, 1931).
+    # The spread is zero if most distances are equal. The spread of normal rows is the minimum (Wilson, Hilferty, 1931).
     least = middle * float(np.sqrt(2.0 / (9.0 * learned.centre.shape[0])))
     spread = max(NORMAL * float(_median(abs(cubic - middle))), least)
     return replace(learned, typical=middle**3, limit=(middle + WILD * spread) ** 3)
@@ -300,7 +303,7 @@ def _median(numbers: Array) -> Array:
 
 
 def _reject_sparse_cells(rows: Rows, cells: bool) -> None:
-    """Refuse sparse rows for "cells": if most cells are zero, the median and its deviations are zero."""
+    """Raise an error for sparse rows and "cells": if most cells are zero, all medians and deviations are zero."""
     if cells and is_sparse(rows):
         problem = "looks for outlying cells by the median of each column, but these are sparse rows of mostly zeros"
         advice = "Use robust='rows', or give the rows as a dense array."
@@ -311,7 +314,10 @@ def _reject_sparse_cells(rows: Rows, cells: bool) -> None:
 
 
 def learn_from(source: Source, *, cells: bool = False, seed: int = 0) -> RobustWeights:
-    """Learn weights from the rows of a source, or from a random sample of many. Rows of weight zero are left out."""
+    """Return weights learned from the rows of a source, or from a random sample if there are many rows.
+
+    Rows of weight zero are left out.
+    """
     if not source.again:
         problem = f"reads {source.name} more than once, but an iterator of batches can be read only once"
         value, advice = "cells" if cells else "rows", "Give an array or a file, or fit without `robust`."

@@ -1,4 +1,4 @@
-"""Coordinates of wide rows in the space that they span."""
+"""Coordinates of wide data (fewer rows than columns) in the space that the rows span."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ from standout._xp import (
 from standout.moments._sums import UNCENTRED_LIMIT, suits_single
 
 EPS = float(np.finfo(np.float64).eps)
-# The Gram matrix consists of squared numbers. Directions whose squared spread is a smaller share are found from the
-# rows.
+# The Gram matrix has squared numbers, so directions of small spread lose digits. If a pivot of the Gram matrix is below
+# this share of its largest diagonal entry, coordinates are computed from the rows.
 ILL_CONDITIONED = 1e-7
-# The same for a Gram matrix in single precision. It is multiplied again in double precision then.
+# The same limit for a Gram matrix in single precision. Below it, the matrix is computed again in double precision.
 SINGLE_CONDITIONED = 1e-3
-# Rows of the target with a smaller share of its largest weight come first.
+# Target rows whose weight is at most this share of the largest weight are placed before all other rows.
 SMALL_WEIGHT = 1e-2
-# The largest squared length of the origin.
+# Largest squared length of the origin. The limit keeps the sum of the squares of all rows within range.
 MOST_LENGTH = 1e300
 
 
@@ -62,7 +62,7 @@ class Span:
     Attributes
     ----------
     coordinates : list of ndarray of shape (n_rows, r)
-        Of the rows of each dataset, less the origin.
+        Coordinates of the rows of each dataset, after the origin is subtracted.
     origin : ndarray of shape (n_features,)
         Mean of the target.
     rows : list of rows
@@ -71,9 +71,9 @@ class Span:
     single : bool
         Whether products with the rows use single precision.
     weights : ndarray of shape (n, r) or None
-        The basis is the transposed rows less the origin, times this matrix.
+        The basis is ``(rows - origin)ᵀ weights``, with the n rows of all datasets.
     basis : ndarray of shape (n_features, r) or None
-        The basis itself, if it was formed.
+        The basis, if it was formed. Then `weights` is None.
 
     Examples
     --------
@@ -99,20 +99,20 @@ class Span:
         return int(self.coordinates[0].shape[1])
 
     def lift(self, V: Float) -> Float:
-        """Multiply the basis with the columns of V: from coordinates to the columns of the data."""
+        """Return vectors in the columns of the data, from their coordinates V: the basis times V."""
         if self.basis is not None:
             return product(self.basis, V)
         return self._combined(product(self.weights, V))
 
     def drop(self, U: Float) -> Float:
-        """Return the coordinates of vectors: the transposed basis times the columns of U."""
+        """Return the coordinates of vectors U in the columns of the data: the transposed basis times U."""
         if self.basis is not None:
             return product(self.basis.T, U)
         assert self.weights is not None
         return product(self.weights.T, concat([self._scores(rows, U) for rows in self.rows]))
 
     def _combined(self, weights: Float) -> Float:
-        """Sum the rows less the origin, with the columns of `weights` as weights."""
+        """Return ``(rows - origin)ᵀ weights`` for the rows of all datasets."""
         used = weights.astype(np.float32) if self.single else weights
         if self.far:
             slices = _centred(self.rows, self.origin, self.single)
@@ -123,7 +123,7 @@ class Span:
         return total
 
     def _scores(self, rows: Rows, U: Float) -> Float:
-        """Multiply rows less the origin with the columns of U."""
+        """Return ``(rows - origin) U``."""
         used = U.astype(np.float32) if self.single else U
         if self.far:
             total = zeros((rows.shape[0], U.shape[1]), self.origin)
@@ -136,9 +136,9 @@ class Span:
 def span_of(rows: Sequence[Rows], weights: Sequence[Float | None] | None = None) -> Span:
     """Which coordinates do these rows have in their span?
 
-    Wide data have no variance outside of this space, so moments of the coordinates are complete. Directions in the
-    coordinates are lifted to the columns. The coordinates come from one Gram matrix of all rows. If it is
-    ill-conditioned, they come from a QR decomposition of the rows.
+    Wide data do not vary outside of the space that the rows span. So the moments of the coordinates contain all
+    information about variance, and `Span.lift` converts directions back to the columns. The coordinates are computed
+    from the Gram matrix of all rows. If it is ill-conditioned, a QR decomposition of the rows is used.
 
     Parameters
     ----------
@@ -163,14 +163,14 @@ def span_of(rows: Sequence[Rows], weights: Sequence[Float | None] | None = None)
     origin = _mean(every[0], None if weights is None else weights[0])
     single = all(type(part) is np.ndarray and part.dtype == np.float32 and suits_single(part) for part in every)
     most = sum(part.shape[0] for part in every) - 1
-    # Of more rows than columns, the Gram matrix would be larger than the rows.
+    # With more rows than columns, the Gram matrix would be larger than the rows.
     while most < origin.shape[0]:
         gram, far, single = _gram(every, origin, single)
         least = SINGLE_CONDITIONED if single else ILL_CONDITIONED
         if _are_similar(gram, every, least):
             found = _by_factors(gram, least, _order(every, weights))
             if found is None and not is_foreign(gram):
-                # A device would wait for each pivot.
+                # Pivoting is used only on the host, because a device would wait for each pivot.
                 found = _by_pivots(gram, most, least)
             if found is not None:
                 return Span(_split(found[0], every), origin, every, far, single, weights=found[1])
@@ -182,7 +182,7 @@ def span_of(rows: Sequence[Rows], weights: Sequence[Float | None] | None = None)
 
 
 def _places(rows: list[Rows]) -> list[slice]:
-    """Return the places of the rows of each dataset among all rows."""
+    """Return the slice of each dataset in the joined rows of all datasets."""
     ends = np.cumsum([0, *(part.shape[0] for part in rows)]).tolist()
     return [slice(start, end) for start, end in pairwise(ends)]
 
@@ -192,7 +192,7 @@ def _split(coordinates: Array, rows: list[Rows]) -> list[Float]:
 
 
 def _mean(rows: Rows, weights: Float | None) -> Float:
-    """Return the mean of rows; the first row is subtracted before, so that a constant column is exact."""
+    """Return the mean of rows. The first row is subtracted before, so that the mean of a constant column is exact."""
     shares = np.full(rows.shape[0], 1.0 / rows.shape[0]) if weights is None else weights / weights.sum()
     if is_thin(rows):
         return weighted_sum(shares, double(rows))
@@ -204,13 +204,13 @@ def _mean(rows: Rows, weights: Float | None) -> Float:
 
 
 def _slices(rows: Rows, n_rows: int) -> Iterator[slice]:
-    """Cut the columns into consecutive slices, whose columns have about the size of a block."""
+    """Return consecutive slices of the columns. The rows of a slice have about the size of a memory block."""
     size = max((DEVICE_BLOCK_BYTES // 4 if is_foreign(rows) else BLOCK_BYTES) // (8 * max(n_rows, 1)), 64)
     return (slice(first, min(first + size, rows.shape[1])) for first in range(0, rows.shape[1], size))
 
 
 def _centred(rows: list[Rows], origin: Float, single: bool = False) -> Iterator[tuple[slice, Float]]:
-    """Return slices of columns, each with all rows less the origin in these columns."""
+    """Return slices of columns, each with these columns of all rows after the origin is subtracted."""
     origin = origin.astype(np.float32) if single else origin
     for columns in _slices(rows[0], sum(part.shape[0] for part in rows)):
         parts = [part[:, columns] if single else double(dense(part[:, columns])) for part in rows]
@@ -218,13 +218,13 @@ def _centred(rows: list[Rows], origin: Float, single: bool = False) -> Iterator[
 
 
 def _gram(rows: list[Rows], origin: Float, single: bool) -> tuple[Float, bool, bool]:
-    """Return the inner products of all rows less the origin, whether it is far from zero, and whether they are single.
+    """Return the inner products of all rows after the origin is subtracted, and two flags.
 
-    Rows far from zero need double precision.
+    The flags are `far` (the origin is far from zero) and `single` (the products are in single precision). Rows that are
+    far from zero need double precision.
     """
     xp = namespace(origin)
     length, far = float(xp.sum(origin**2)), True
-    # So sums of the squares of all rows stay within range.
     if length > MOST_LENGTH:
         problem = "the squares of the values are out of the range of double precision"
         raise InvalidValueError(problem, advice="Rescale the data.")
@@ -262,14 +262,14 @@ def pivoted_cholesky(matrix: Float, tol: float) -> tuple[Float, Array]:
     Parameters
     ----------
     matrix : ndarray of shape (n, n)
-        Symmetric. LAPACK overwrites it; it is restored afterwards.
+        Symmetric. LAPACK overwrites the matrix, which is restored at the end.
     tol : float
         The factorisation stops when no row has a residual above `tol` times the largest diagonal entry.
 
     Returns
     -------
     factor : ndarray of shape (n, r)
-        Rows in the order of the matrix: ``factor factorᵀ`` is the matrix up to the tolerance.
+        ``factor factorᵀ`` equals the matrix up to the tolerance. The rows have the order of the matrix.
     pivots : ndarray of shape (r,)
         The chosen rows; ``factor[pivots]`` is lower triangular.
 
@@ -283,7 +283,7 @@ def pivoted_cholesky(matrix: Float, tol: float) -> tuple[Float, Array]:
            [2.]]), array([1]))
     """
     if is_foreign(matrix):
-        # Pivots come one after the other, and a device would wait for each.
+        # Pivots are found one after the other. A device would wait for each, so the host computes them.
         factor, pivots = pivoted_cholesky(to_host(matrix), tol)
         return like(factor, matrix), like(pivots, matrix, np.int64)
     matrix = np.ascontiguousarray(matrix)
@@ -292,7 +292,7 @@ def pivoted_cholesky(matrix: Float, tol: float) -> tuple[Float, Array]:
     height = largest(diagonal)
     if height <= 0.0:
         return np.empty((size, 0)), np.empty(0, dtype=np.intp)
-    # LAPACK works in the upper triangle of the C-ordered matrix. The lower triangle then restores the matrix.
+    # LAPACK overwrites only the upper triangle of the C-ordered matrix. Below, the lower triangle restores the matrix.
     lower, order, rank, _ = linalg.lapack.dpstrf(matrix.T, tol=tol * height, lower=1, overwrite_a=True)
     rank, order = int(rank), order.astype(np.intp) - 1
     factor = np.empty((size, rank))
@@ -305,10 +305,12 @@ def pivoted_cholesky(matrix: Float, tol: float) -> tuple[Float, Array]:
 
 
 def _order(rows: list[Rows], weights: Sequence[Float | None] | None) -> npt.NDArray[np.intp]:
-    """Return an order of all rows that ends with the target, by its weights, from small ones on.
+    """Return the order of all rows for the Cholesky factor: the target last, sorted from small to large weights.
 
-    Then directions without variance of the backgrounds have coordinates of zero in them, rows that hardly count have
-    no direction without other rows, and the last row depends on the others because the mean of the target is zero.
+    In the factor, a row has coordinates only along its own direction and the directions of earlier rows. So backgrounds
+    have coordinates of exactly zero along directions in which only the target varies. Rows of very small weight come
+    first, so that later rows also have coordinates along their directions. The last row is a combination of the other
+    rows, because the target has the mean zero.
     """
     sizes = [part.shape[0] for part in rows]
     own = np.ones(sizes[0]) if weights is None or weights[0] is None else weights[0] / weights[0].max()
@@ -317,7 +319,7 @@ def _order(rows: list[Rows], weights: Sequence[Float | None] | None) -> npt.NDAr
 
 
 def _by_factors(gram: Float, least: float, order: npt.NDArray[np.intp]) -> tuple[Float, Float] | None:
-    """Return coordinates, and the basis as weights of rows; None if rows other than the last one are dependent."""
+    """Return coordinates, and the weights of the rows in the basis; None if rows except the last are dependent."""
     xp, every = namespace(gram), take(take(gram, order), order, axis=1)
     factor = cholesky(1.0 * every[:-1, :-1]) if len(order) > 1 else None
     if factor is None or float(xp.min(diagonal(factor))) ** 2 < least * largest(diagonal(gram)):
@@ -331,7 +333,7 @@ def _by_factors(gram: Float, least: float, order: npt.NDArray[np.intp]) -> tuple
 
 
 def _by_pivots(gram: Float, most: int, least: float) -> tuple[Float, Float] | None:
-    """Return the same for dependent rows; None if the Gram matrix is ill-conditioned."""
+    """Return coordinates and weights of linearly dependent rows; None if the Gram matrix is ill-conditioned."""
     factor, pivots = pivoted_cholesky(gram, 4.0 * len(gram) * EPS)
     rank = min(factor.shape[1], most)
     factor, pivots = factor[:, :rank], pivots[:rank]
@@ -343,7 +345,7 @@ def _by_pivots(gram: Float, most: int, least: float) -> tuple[Float, Float] | No
 
 
 def _are_similar(gram: Float, rows: list[Rows], least: float) -> bool:
-    """Return whether each dataset varies more than the rounding errors of the others."""
+    """Return whether the spread of each dataset is larger than the rounding errors of the Gram matrix."""
     xp = namespace(gram)
     blocks = [gram[places, places] for places in _places(rows)]
     spreads = [float(xp.mean(diagonal(block)) - xp.mean(block)) for block in blocks if block.shape[0] > 1]
@@ -351,26 +353,27 @@ def _are_similar(gram: Float, rows: list[Rows], least: float) -> bool:
 
 
 def _by_rows(rows: list[Rows], origin: Float, most: int) -> tuple[Float, Float]:
-    """Find basis and coordinates by a QR decomposition of the rows.
+    """Return basis and coordinates from a QR decomposition of the rows.
 
-    Rows are centred and scaled by dataset, so that a dataset of small spread is not mistaken for rounding of another.
+    Each dataset is centred and scaled separately, so that a dataset of small spread is not lost in the rounding errors
+    of another dataset.
     """
     xp = namespace(origin)
     parts = _split(concat([block for _, block in _centred(rows, origin)], axis=1), rows)
     means = [xp.mean(part, axis=0, keepdims=True) for part in parts]
     parts = [part - mean for part, mean in zip(parts, means, strict=True)]
-    # Smaller lengths are rounding errors of the origin. Constant columns have none.
+    # Lengths below `floor` are rounding errors of subtracting the origin. Constant columns have no such errors.
     sizes = [float(xp.max(squared_lengths(part))) ** 0.5 for part in (*parts, *means)]
     varied = sum(xp.max(xp.abs(part), axis=0) for part in (*parts, *means)) > 0.0
     floor = 100.0 * EPS * (max(sizes) + float(xp.sum(xp.where(varied, origin, 0.0) ** 2)) ** 0.5)
-    # Axes of the centred rows come first: small directions would be lost in the axes of rows and means together.
+    # Find the axes of the centred rows before the axes of the means. Joint axes would lose directions of small spread.
     basis = _axes(parts, floor)
     basis = basis[:, : min(most + 1 - len(rows), basis.shape[1])]
     outside = [mean - product(product(mean, basis), basis.T) for mean in means]
     more = _axes(outside, floor)
     basis = xp.linalg.qr(concat([basis, more], axis=1))[0]
     basis = basis[:, : min(most, basis.shape[1])]
-    # Products have rounding errors of the size of each row, and not of all rows together.
+    # Coordinates are products with the basis: the rounding error of each row then has the size of this row only.
     both = zip(parts, means, strict=True)
     coordinates = [product(part, basis) + product(mean, basis) for part, mean in both]
     return basis, concat(coordinates)

@@ -1,4 +1,4 @@
-"""Scatter sums of rows by key: every fold, subject or block of a dataset in one pass."""
+"""Scatter matrices of groups of rows (folds, subjects or blocks), computed in one pass over a dataset."""
 
 from __future__ import annotations
 
@@ -36,11 +36,12 @@ from standout.moments._kinds import ScatterMoments, add_outer, centred_block
 UNCENTRED_LIMIT = 100.0
 # The same for single precision, which has fewer digits.
 SINGLE_LIMIT = 0.1
-# Rows for each column from which single-precision rows are multiplied in single precision.
+# Single-precision data are multiplied in single precision if they have at least this many rows per column.
 ENOUGH_ROWS = 2
-# Number of rows that show whether the data are far from zero. Fewer rows are multiplied without this check.
+# A sample of SOME_ROWS rows shows whether the data are far from zero. Up to SMALL_ROWS rows are not checked before.
 SOME_ROWS, SMALL_ROWS = 256, 4096
-# Rows that need no copy are multiplied as strided views, in chunks of about this number of bytes. Copies are smaller.
+# Data of more than VIEWED_BYTES are multiplied as strided views, without a copy, in chunks of about CHUNK_BYTES.
+# Chunks that are copied grow with the number of keys, up to MOST_COPIED_BYTES.
 CHUNK_BYTES = 32 * 2**20
 MOST_COPIED_BYTES, VIEWED_BYTES = 128 * 2**20, 4 * 2**20
 # Number of permutations in the pattern of folds.
@@ -60,16 +61,17 @@ def _pattern(n_folds: int) -> npt.NDArray[np.intp]:
 
 @dataclass(frozen=True)
 class FoldPattern:
-    """Which fold is each row in? A table that repeats, looked up by the row number.
+    """Which fold is each row in?
 
-    The table is five permutations of all folds. So folds have equal sizes, do not follow short periods in the rows, and
-    do not depend on batches.
+    The fold of a row depends only on the row number, not on batches. It is looked up in a table that is repeated. The
+    table has five random permutations of all folds, so that folds have equal sizes and do not follow short periods in
+    the rows.
 
     Attributes
     ----------
     n_folds : int
     start : int
-        Number of rows before the first one, such as those of earlier batches.
+        Number of rows before the first one, for example the rows of earlier batches.
 
     Examples
     --------
@@ -95,10 +97,11 @@ class Keys:
     Attributes
     ----------
     keys : ndarray of shape (n_rows,), FoldPattern or None
-        By row number. None means that all rows have the key 0. Rows with a negative key are left out.
+        The keys of all rows, indexed by row number. None means that all rows have the key 0. Rows with a negative key
+        are left out.
     n_keys : int
     start : int
-        Number of the batch's first row.
+        Row number of the first row of the batch.
     """
 
     keys: npt.NDArray[np.intp] | FoldPattern | None
@@ -106,14 +109,17 @@ class Keys:
     start: int = 0
 
     def of(self, first: int, count: int) -> npt.NDArray[np.intp]:
-        """Return the key of each of `count` rows, from the batch's row `first` on."""
+        """Return the keys of `count` rows, starting at row `first` of the batch."""
         numbers = np.arange(self.start + first, self.start + first + count)
         if isinstance(self.keys, FoldPattern):
             return self.keys.of(numbers)
         return np.zeros(count, dtype=np.intp) if self.keys is None else self.keys[numbers]
 
     def places(self, first: int, count: int, *, views: bool = False) -> list[tuple[int, Places]]:
-        """Return each key of `count` rows, and its rows as positions or, with `views`, as slices."""
+        """Return pairs of a key and the positions of its rows among `count` rows.
+
+        With `views`, a fold pattern gives slices instead of positions, and several pairs for each key.
+        """
         if self.keys is None:
             return [(0, slice(0, count))]
         if views and isinstance(self.keys, FoldPattern):
@@ -129,13 +135,15 @@ class Keys:
 def keyed_scatter(
     rows: Rows, keys: Keys, *, norms: bool = False, weights: Float | None = None, beside: Float | None = None
 ) -> list[Moments | None]:
-    """Sum the scatter matrix of the rows of each key, in float64. The columns `beside` are appended.
+    """Return the moments of the rows of each key, summed in float64. The columns `beside` are appended to the rows.
 
-    Single-precision rows of the host are centred and multiplied in single precision, and blocks are summed in float64.
-    Other rows are corrected for the mean after the product if that loses no accuracy. Otherwise a typical row is
-    subtracted first. If some rows are still far from zero, each block is centred.
+    Rows without weights are multiplied first and corrected for the mean afterwards, if that loses no accuracy.
+    Otherwise a typical row is subtracted before the product (not in single precision). If this is not accurate either,
+    or if rows have weights, each block is centred. Products of single-precision rows on the host are in single
+    precision if there are enough rows.
     """
-    # Few rows leave some directions nothing but a small shrinkage, which rounding of single precision can exceed.
+    # With few rows, the variance along some directions is only a small shrinkage. Rounding in single precision can be
+    # larger than this shrinkage.
     enough = rows.shape[0] >= ENOUGH_ROWS * rows.shape[1]
     single = enough and not is_foreign(rows) and rows.dtype == np.float32 and beside is None and suits_single(rows)
     if weights is None:
@@ -156,7 +164,7 @@ def keyed_scatter(
 
 
 def _centred_scatter(block: Array, weights: Float | None, norms: bool) -> ScatterMoments | None:
-    """Centre and multiply one block, in its own precision; None if all weights are zero."""
+    """Return the moments of one block, computed in the precision of the block; None if all weights are zero."""
     if weights is not None and not weights.sum() > 0.0:
         return None
     known = None if weights is None else WeightSums.of(weights)
@@ -170,15 +178,18 @@ def _centred_scatter(block: Array, weights: Float | None, norms: bool) -> Scatte
 def _uncentred(
     rows: Rows, keys: Keys, norms: bool, beside: Float | None, single: bool, shift: Float | None = None
 ) -> list[Moments | None] | None:
-    """Multiply rows minus a shift, and correct for the mean afterwards; None if that would lose accuracy."""
+    """Return moments of rows that are multiplied after subtracting `shift`, and then corrected for the mean.
+
+    Return None if this would lose accuracy.
+    """
     counts: list[int] = [0] * keys.n_keys
     # For each key: sum of rows, sum of products, and the cubic, quartic and quadratic sums of norms.
     found: dict[int, list[Array]] = {}
     foreign, as_given = is_foreign(rows), beside is None and shift is None
     plain = as_given and type(rows) is np.ndarray and (single or rows.dtype == np.float64)
     thin = as_given and not plain and is_thin(rows)
-    # The rows of each key of large data are strided views, which NumPy multiplies without a copy. If a view has fewer
-    # rows than columns, adding up the products takes longer than the copy.
+    # In large data the rows of each key are strided views, which NumPy multiplies without a copy. Views with fewer rows
+    # than columns are not used, because adding up their products takes longer than a copy.
     views = plain and rows.flags.c_contiguous and rows.nbytes > VIEWED_BYTES and not isinstance(keys.keys, np.ndarray)
     views = views and rows.shape[0] >= rows.shape[1] * ROUNDS * keys.n_keys
     whole = thin or (plain and rows.nbytes <= BLOCK_BYTES)
@@ -187,7 +198,7 @@ def _uncentred(
         places = keys.places(first, chunk.shape[0], views=views or foreign)
         parts: Any = ((key, take(chunk, some)) for key, some in places)
         if foreign:
-            # Slices need no indices on a device, and one product for each key needs few calls.
+            # Slices need no index arrays on a device. Slices of the same key are joined to save calls.
             own = list(parts)
             parts = [(key, stacked([part for number, part in own if number == key])) for key in dict(places)]
         for key, rows_of_key in parts:
@@ -198,7 +209,7 @@ def _uncentred(
             sums = [ones @ part, part.T @ part if plain_product else self_product(part)]
             if norms:
                 lengths = squared_lengths(part)
-                # On a device nothing waits for the results.
+                # These sums stay arrays, so that the host does not wait for a device.
                 sums += [lengths @ part, lengths @ lengths, ones @ lengths]
             if key not in found:
                 found[key] = [double(part) for part in sums] if single else sums
@@ -210,7 +221,7 @@ def _uncentred(
     xp = namespace(found[next(iter(found))][0])
     means = {key: sums[0] / counts[key] for key, sums in found.items()}
     squares = xp.stack([diagonal(sums[1]) / counts[key] for key, sums in found.items()])
-    # The host waits for a device here, once for all keys.
+    # All keys are checked together, so that the host waits for a device only once.
     if not bool(_are_near(xp.stack(list(means.values())), squares, single)):
         return None
     moments: list[Moments | None] = [None] * keys.n_keys
@@ -234,9 +245,9 @@ def _uncentred(
 def _chunks(
     rows: Rows, beside: Float | None, keys: Keys, single: bool, views: bool = False
 ) -> Iterator[tuple[int, Array]]:
-    """Cut rows into dense chunks, in float64 unless `single`, each with the number of its first row.
+    """Return dense chunks of rows, each with the number of its first row. They are in float64 unless `single`.
 
-    A chunk has enough rows of each key that the product takes longer than its merge.
+    Chunks are so large that the products for each key take longer than adding them to the sums.
     """
     n_bytes = DEVICE_BLOCK_BYTES if is_foreign(rows) else CHUNK_BYTES if views else BLOCK_BYTES
     width = max(rows.shape[1], 1)
@@ -257,14 +268,14 @@ def with_columns(rows: Rows, beside: Float | None) -> Rows:
 
 
 def _some_of(rows: Rows, beside: Float | None) -> Float:
-    """Return some rows, spread over all, as a dense copy in float64."""
+    """Return a few evenly spaced rows as a dense copy in float64."""
     step = max(rows.shape[0] // SOME_ROWS, 1)
     some = double(dense(row_slice(rows[::step, :], 0, SOME_ROWS)))
     return with_columns(some, None if beside is None else beside[::step][:SOME_ROWS])
 
 
 def _typical_row(some: Float) -> Float:
-    """Return a row that is not far from the others, because results are rounded at the size of the subtracted row."""
+    """Return the row nearest to the mean, for subtraction. Subtracting an outlying row would cause rounding errors."""
     xp = namespace(some)
     nearest = int(xp.argmin(squared_lengths(some - xp.mean(some, axis=0))))
     return 1.0 * some[nearest, :]
@@ -275,13 +286,13 @@ def _seem_near(some: Float, single: bool) -> bool:
 
 
 def _are_near(mean: Float, squares: Float, single: bool) -> Array:
-    """Tell whether rows can be corrected for their mean after the product; on a device the answer stays there."""
+    """Return whether rows can be corrected for the mean after the product. The result stays on the device."""
     limit = SINGLE_LIMIT if single else UNCENTRED_LIMIT
     return namespace(mean).all(mean**2 <= limit / (1.0 + limit) * squares)
 
 
 def suits_single(rows: Rows) -> bool:
-    """Return whether the squares of single-precision numbers are within range, judged by some of the rows."""
+    """Return whether the squares of single-precision numbers are within range. Only a sample of rows is checked."""
     enough = max(8, min(256, 2**19 // max(rows.shape[1], 1)))
     some = double(dense(rows[:: max(rows.shape[0] // enough, 1)][:enough]))
     spread = np.std(some, axis=0)

@@ -1,4 +1,4 @@
-"""The eigenproblem ``A u = λ B u``: the records, the choice of a solver, and one file for each solver."""
+"""The eigenproblem ``A u = λ B u``: the records, the choice of a solver, and the solvers."""
 
 from standout.pencil._path import Posed as Posed
 from standout.pencil._path import fold_vectors as fold_vectors

@@ -1,4 +1,7 @@
-"""The direct solvers: LAPACK on both matrices, or on their roots for ill-conditioned and singular problems."""
+"""The direct solvers: LAPACK on both matrices, or on their roots if the problem is ill-conditioned or singular.
+
+A root of a matrix M is any R with ``RᵀR = M``.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +23,12 @@ from standout._xp import (
 )
 from standout.pencil._record import NotDefiniteError, Pencil, Solution, check_directions, finish
 
-# A direction is kept if its spread is this many times the rounding error of the roots.
+# A direction is kept if its spread is more than this many times the rounding error of the roots.
 MARGIN = 10.0
 
 
 def solve_dense(pencil: Pencil, n_components: int) -> Solution:
-    """Factorise B, and return the leading eigenvectors of the whitened A.
+    """Return the leading solutions from a Cholesky factor L of B and the eigenvectors of ``L⁻¹ A L⁻ᵀ``.
 
     Raises
     ------
@@ -44,7 +47,7 @@ def solve_dense(pencil: Pencil, n_components: int) -> Solution:
         a = whiten(a, factor)
         if not all_finite(a):
             raise NotDefiniteError
-    # The transpose of a symmetric matrix is the same matrix in LAPACK's order of memory.
+    # Transposing the symmetric matrix gives LAPACK's memory order without a copy.
     values, vectors = leading_eigenvectors(a.T, n_components)
     if factor is not None:
         vectors = solve_triangular(factor, vectors, transposed=True)
@@ -54,20 +57,23 @@ def solve_dense(pencil: Pencil, n_components: int) -> Solution:
 
 
 def is_weak(roots: Float, variances: Float, precision: float) -> Array:
-    """Tell whether a pivot of a Cholesky factor, or of each of a stack, is as small as rounding; `roots` are diagonals.
+    """Return whether a pivot of a Cholesky factor is as small as a rounding error, for one factor or each of a stack.
 
-    A pivot is the variance of a column that the columns before it do not explain. If it is as small as rounding, a
-    direction may be lost, and the solutions would not show that. Errors of n entries add up to about √n of one.
+    `roots` is the diagonal of the factor, and `variances` the diagonal of the matrix. A pivot is a squared entry of
+    `roots`: the variance of a column that the columns before it do not explain. If it is as small as rounding, a
+    direction may be lost, and the solutions would not show that. The errors of n entries add up to about √n times the
+    error of one entry.
     """
     return namespace(roots).any(roots**2 < 100.0 * variances.shape[-1] ** 0.5 * precision * variances, axis=-1)
 
 
 def solve_root(pencil: Pencil, n_components: int) -> Solution:
-    """Solve in the joint range of A and B, by a singular value decomposition of the stacked roots.
+    """Return the leading solutions in the joint range of A and B, by a singular value decomposition of stacked roots.
 
-    With ``μ = λ / (1 + λ)`` all values of the pencil (A, A + B) are in [0, 1]. A direction in which B is zero has μ = 1
-    and λ = ``inf``. Such directions come first, ordered by the variance of A along them at unit length, which is the
-    order in the limit of a vanishing ridge on B. Directions in which both A and B are zero are left out.
+    The pencil (A, A + B) has the same vectors, and its values ``μ = λ / (1 + λ)`` are all in [0, 1]. A direction in
+    which B is zero has μ = 1 and λ = ``inf``. Such directions come first. They have unit length and are ordered by the
+    variance of A along them, which is the order in the limit of a vanishing ridge on B. Directions in which both A and
+    B are zero are left out.
     """
     root_a = pencil.a.root()
     root_b = like(pencil.b.root(), root_a)
@@ -76,7 +82,7 @@ def solve_root(pencil: Pencil, n_components: int) -> Solution:
     scale = column_norms(stack)
     safe = xp.where(scale > 0.0, scale, 1.0)
     left, spread, right = xp.linalg.svd(stack / safe, full_matrices=False)
-    # The square root, because squaring the data loses half of the digits.
+    # Use the square root of the precision, because squaring the data loses half of the digits.
     level = float(np.sqrt(pencil.n_features * max(pencil.a.precision, pencil.b.precision)))
     rank = int(xp.count_nonzero(spread > MARGIN * level * spread[0]))
     check_directions(n_components, rank)
@@ -85,11 +91,11 @@ def solve_root(pencil: Pencil, n_components: int) -> Solution:
 
     cosines, sines, turn = _angles(part_a, part_b)
     blur = level * column_norms(turn / (spread / spread[0])[:, None])
-    # With a ridge, B is positive in every direction, though it can be very small.
+    # With a ridge, B is positive in every direction, even if it is very small.
     absent = (cosines <= MARGIN * xp.clip(blur, None, 1.0 / MARGIN**2)) & (not pencil.b.has_ridge)
     n_absent = int(xp.count_nonzero(absent))
 
-    # Back to the columns of the data; components are zero along directions in which no dataset varies.
+    # Convert to the columns of the data. Components are zero along directions in which no dataset varies.
     joint = xp.linalg.qr(right * scale[:, None])[0]
     vectors = joint @ (joint.T @ ((right / spread) @ turn / safe[:, None]))
 
@@ -99,11 +105,13 @@ def solve_root(pencil: Pencil, n_components: int) -> Solution:
     infinite = xp.linalg.qr(take(vectors, absent, axis=1))[0]
     if n_absent:
         infinite = infinite @ xp.flip(_right_singular(root_a @ infinite)[1], axis=-1)
-    # Patterns of infinite components are orthogonal to all finite filters, as in the limit of a vanishing ridge.
+    # Patterns of components with λ = inf are orthogonal to the vectors of all finite λ, as in the limit of a vanishing
+    # ridge.
     infinite_patterns = infinite - root_b.T @ (root_b @ (finite @ (finite.T @ infinite)))
 
     values = stacked([like(np.full(n_absent, np.inf), root_a), take(finite_values, order)])[:n_components]
-    # Rounding in the loading of a constant column would count in units that are far larger than the others.
+    # Loadings of constant columns are rounding errors. Set them to zero, because they can be larger than the loadings
+    # of columns with large variances.
     vectors = xp.where(scale[:, None] > 0.0, concat([infinite, finite], axis=1)[:, :n_components], 0.0)
     return finish(
         pencil,
@@ -118,13 +126,13 @@ def solve_root(pencil: Pencil, n_components: int) -> Solution:
 
 
 def _angles(part_a: Float, part_b: Float) -> tuple[Float, Float, Float]:
-    """Return cosines for B, sines for A, and the directions that belong to them.
+    """Return the singular values of part_b (cosines) and part_a (sines), and their common right singular vectors.
 
-    ``part_aᵀ part_a + part_bᵀ part_b = I``, so that both have the same singular vectors.
+    The vectors are common because ``part_aᵀ part_a + part_bᵀ part_b = I``.
     """
     xp, rank = namespace(part_a), part_a.shape[1]
     cosines, turn = _right_singular(part_b)
-    # Cosines near one do not separate directions whose sines differ. These directions are turned by the sines.
+    # Cosines near one are too similar to separate directions. For these directions, use singular vectors of part_a.
     n_turned = int(xp.count_nonzero(cosines > 0.7))
     if n_turned:
         first, second = turn[:, : rank - n_turned], turn[:, rank - n_turned :]
@@ -135,7 +143,7 @@ def _angles(part_a: Float, part_b: Float) -> tuple[Float, Float, Float]:
 
 
 def _right_singular(matrix: Float) -> tuple[Float, Float]:
-    """Return the singular values of a matrix, ascending, and all right singular vectors as columns."""
+    """Return the singular values of a matrix in ascending order, and all right singular vectors as columns."""
     xp, n_columns = namespace(matrix), matrix.shape[1]
     if matrix.shape[0] > n_columns:
         matrix = xp.linalg.qr(matrix)[1]

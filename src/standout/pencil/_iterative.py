@@ -1,4 +1,4 @@
-"""The iterative solver: block Lanczos iterations on formed matrices, LOBPCG for sparse rows that only apply."""
+"""The iterative solver: block Lanczos iterations on formed matrices, or LOBPCG for sparse rows with many columns."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from standout._xp import (
 from standout.pencil._direct import is_weak, solve_dense
 from standout.pencil._record import Form, NotDefiniteError, Pencil, Solution, UnconvergedWarning, finish
 
-# Up to this many columns matrices are formed. Two of them need 4 GiB.
+# Matrices of sparse rows are formed up to this many columns. Two such matrices need 4 GiB.
 FORMED_SIZE = 16384
-# Lanczos: extra vectors in a block and in a result, limits of products, products between two checks, and the largest
-# error of an eigenvector's equation.
+# Lanczos: number of extra vectors in a block (MORE) and in a result (KEPT_MORE), limits of the number of products,
+# products between two checks (LOOK), and largest residual relative to the largest eigenvalue (TOLERANCE).
 MORE, KEPT_MORE, LEAST_STEPS, MOST_STEPS, LOOK, TOLERANCE = 2, 6, 6, 100, 4, 1e-12
 TINY = float(np.finfo(np.float64).tiny)
-# LOBPCG: additional vectors, which speed up convergence; rank of the approximation of B that preconditions.
+# LOBPCG: number of additional vectors, which speed up convergence, and rank of the preconditioner.
 GUARD = 6
 SKETCH = 64
-# LOBPCG: iterations between two checks of the wanted vectors, and the most checks.
+# LOBPCG: iterations between two checks of the wanted vectors, and largest number of checks.
 ROUND = 20
 MOST_ROUNDS = 30
-# LOBPCG: relative residuals to reach, and to accept. The error of a value is the square of its residual.
+# LOBPCG: relative residuals to reach, and to accept. The relative error of a value is about its residual squared.
 AIMED = 1e-6
 ACCEPTABLE = 1e-4
 
@@ -49,7 +49,7 @@ Halves = tuple[Callable[[Float], Float], Callable[[Float], Float]]
 
 
 def solve_iterative(pencil: Pencil, n_components: int, seed: int) -> Solution:
-    """Find the leading vectors by iterations.
+    """Return the leading solutions, found by iterations.
 
     Raises
     ------
@@ -61,11 +61,11 @@ def solve_iterative(pencil: Pencil, n_components: int, seed: int) -> Solution:
 
 
 def _solve_lanczos(pencil: Pencil, n_components: int, seed: int) -> Solution:
-    """Find the leading eigenvectors of ``L⁻¹ A L⁻ᵀ`` with ``B = L Lᵀ`` (Remark 4).
+    """Return solutions from the leading eigenvectors of ``L⁻¹ A L⁻ᵀ`` with ``B = L Lᵀ`` (Remark 4).
 
-    The wanted values of a difference ``A = Cxx - α Cyy`` are close together at one end of a wide spectrum. They are
-    well separated for ``(σI - A)⁻¹``, with σ just above the largest value of Cxx. If the iterations fail, the dense
-    solver takes over.
+    For a difference ``A = Cxx - α Cyy``, the wanted eigenvalues are close together at one end of a wide spectrum. The
+    iterations then use ``(σI - A)⁻¹``, with σ just above the largest eigenvalue of Cxx. Its leading eigenvalues are
+    well separated. If the iterations fail, the dense solver is used.
 
     Raises
     ------
@@ -97,7 +97,7 @@ def _solve_lanczos(pencil: Pencil, n_components: int, seed: int) -> Solution:
     if not residual <= TOLERANCE:
         return solve_dense(pencil, n_components)
     vectors = backward(vectors)[0, :, :n_components]
-    # Rayleigh quotients: values computed from a shift would be rounded at the size of the shift.
+    # Compute values as Rayleigh quotients, because values of a shifted matrix have rounding errors of the shift's size.
     images = pencil.a.apply(vectors), pencil.b.apply(vectors)
     values = column_products(vectors, images[0]) / column_products(vectors, images[1])
     if pencil.a.is_nonnegative:
@@ -114,12 +114,12 @@ def krylov(
     *,
     give_up: bool = False,
 ) -> tuple[Float, Float, float]:
-    """Return Ritz values (on the host) and vectors of stacked operators in block Krylov spaces.
+    """Return the leading eigenvalues (on the host) and eigenvectors of a stack of operators, by block Krylov spaces.
 
-    They are in descending order, and more than the wanted number. Blocks are wider than this number, so that equal
-    values are found. A space ends early if the residuals of the wanted vectors are below the tolerance, relative to the
-    largest value, or with `give_up` if the remaining steps are far too few. Also return the largest of these residuals
-    when it was last computed.
+    Eigenvalues are in descending order, and a few more than `count` are returned. Blocks are wider than `count`, so
+    that equal eigenvalues are found. Residuals are relative to the largest eigenvalue. The iterations end early if the
+    residuals of the wanted vectors are below the tolerance. With `give_up` they also end if the remaining steps are far
+    too few to reach it. Also return the largest residual at the last check.
     """
     xp, (size, width) = namespace(block), block.shape[-2:]
     n_steps, residual = max(min(n_steps, size // width - 1), 1), float("inf")
@@ -127,12 +127,12 @@ def krylov(
     images = block[..., :0]
     for step in range(n_steps + 1):
         if step:
-            # The residual of a converged vector is only rounding. Random numbers below the tolerance, the same in every
-            # library, decide how the space goes on.
+            # The residual of a converged vector is only rounding, which differs between array libraries. Add larger
+            # random numbers, which are below the tolerance, so that all libraries use similar directions.
             if tolerance:
                 noise = random((size, width), step, block, 0.1 * tolerance / size**0.5)
                 block = block + xp.sum(block * block, axis=-2, keepdims=True) ** 0.5 * noise
-            # Twice, because the first result may be mostly rounding.
+            # Orthogonalise twice, because the first result may be mostly rounding.
             for _ in range(2):
                 block = block - basis @ (transposed(basis) @ block)
             block = orthonormal(block)
@@ -150,10 +150,10 @@ def krylov(
         vectors = basis @ turn
         if tolerance:
             missed = images @ turn[..., :count] - cast(values[..., None, :count].copy(), basis) * vectors[..., :count]
-            # In units of the largest value: squares of small residuals would be zero.
+            # Divide by the largest value before squaring, because squares of very small residuals would be zero.
             missed = missed / cast(np.maximum(np.abs(values[..., :1, None]), TINY), basis)
             before, residual = residual, float(np.max(to_host(xp.sum(missed**2, axis=-2)))) ** 0.5
-            # Residuals can fall faster later, but hardly twice as fast.
+            # Expect that later residuals decrease at most twice as fast as between the last two checks.
             hope = min(residual / before, 1.0) ** (2.0 * (n_steps - step) / LOOK)
             if residual <= tolerance or (give_up and residual * hope > tolerance):
                 break
@@ -161,9 +161,9 @@ def krylov(
 
 
 def halves_of(matrices: Float, precision: float = 0.0) -> Halves | None:
-    """Return functions that multiply blocks with L⁻¹ and L⁻ᵀ; None if a matrix is not positive definite.
+    """Return two functions that multiply blocks with L⁻¹ and with L⁻ᵀ, for matrices ``L Lᵀ``.
 
-    Matrices may be overwritten.
+    Return None if a matrix is not positive definite. The matrices may be overwritten.
     """
     variances = 1.0 * diagonal(matrices)
     if is_foreign(matrices):
@@ -183,7 +183,7 @@ def halves_of(matrices: Float, precision: float = 0.0) -> Halves | None:
 
 
 def random(shape: tuple[int, ...], seed: int, reference: Float, size: float = 1.0) -> Float:
-    """Return the same random numbers for every library."""
+    """Return normal random numbers, which are the same in every array library."""
     return cast(size * np.random.default_rng(seed).standard_normal(shape), reference)
 
 
@@ -193,13 +193,13 @@ def cast(numbers: Float, reference: Float) -> Float:
 
 
 def orthonormal(block: Float) -> Float:
-    """Return orthonormal bases of the columns."""
+    """Return an orthonormal basis of the columns of each matrix of a stack."""
     basis: Float = namespace(block).linalg.qr(block)[0]
     return basis
 
 
 def transposed(matrices: Float) -> Float:
-    """Return the transposes of a stack."""
+    """Return the transpose of each matrix of a stack."""
     return matrices.mT if is_foreign(matrices) else np.swapaxes(matrices, -1, -2)
 
 
@@ -207,12 +207,12 @@ def transposed(matrices: Float) -> Float:
 
 
 def _solve_lobpcg(pencil: Pencil, n_components: int, seed: int) -> Solution:
-    """Find the leading vectors by locally optimal block preconditioned conjugate gradients.
+    """Return the leading solutions by LOBPCG (locally optimal block preconditioned conjugate gradients).
 
     Raises
     ------
     NotDefiniteError
-        If the data are too small, or B has no ridge and is singular or nearly so.
+        If the data have too few rows or columns, or B has no ridge and is singular or nearly singular.
 
     Warns
     -----
@@ -232,13 +232,14 @@ def _solve_lobpcg(pencil: Pencil, n_components: int, seed: int) -> Solution:
     vectors = rng.standard_normal((size, width))
     # Applying A once turns the random vectors towards its range.
     vectors += pencil.a.added.apply(vectors) / size_a
-    # The size of vectors is limited by B, or for a difference by the subtracted part.
+    # The preconditioner approximates B. For a difference, B is the identity, and the subtracted part is used instead.
     penalty = pencil.b if pencil.a.is_nonnegative else replace(pencil.a.subtracted, ridge=size_a)
     preconditioner = _preconditioner(penalty, rng)
     last = np.inf
     for _ in range(MOST_ROUNDS):
         with warnings.catch_warnings():
-            # SciPy warns if the additional vectors do not converge, which does not matter. The others are checked here.
+            # SciPy warns if the additional vectors do not converge, which does not matter. The wanted vectors are
+            # checked below.
             warnings.simplefilter("ignore")
             values, vectors = lobpcg(
                 _operator(pencil.a, size_a),
@@ -253,7 +254,7 @@ def _solve_lobpcg(pencil: Pencil, n_components: int, seed: int) -> Solution:
         wanted = vectors[:, order[:n_components]]
         solution = finish(pencil, pencil.a.value(wanted) / pencil.b.value(wanted), wanted, "iterative")
         worst = float(np.max(solution.residuals))
-        # An acceptable residual that hardly gets smaller in a round has reached the rounding of the products.
+        # If an acceptable residual hardly decreases in a round, it is the rounding error of the products.
         if worst < AIMED or 0.5 * last < worst < ACCEPTABLE:
             return solution
         last = worst
@@ -266,7 +267,7 @@ def _solve_lobpcg(pencil: Pencil, n_components: int, seed: int) -> Solution:
 
 
 def _operator(form: Form, size: float) -> LinearOperator:
-    """Return the operator of a form, divided by its size."""
+    """Return a SciPy operator that multiplies with the matrix of a form, divided by `size`."""
 
     def apply(V: Float) -> Float:
         return form.apply(V.reshape(form.n_features, -1)).reshape(V.shape) / size
@@ -275,7 +276,7 @@ def _operator(form: Form, size: float) -> LinearOperator:
 
 
 def _preconditioner(form: Form, rng: np.random.Generator) -> LinearOperator | None:
-    """Approximate the inverse of B from its action on a few random vectors (Nyström)."""
+    """Return an approximate inverse of a form, from its products with a few random vectors (Nyström)."""
     if not form.terms:
         return None
     size = form.n_features

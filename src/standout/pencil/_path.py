@@ -1,6 +1,6 @@
-"""Many similar pencils: a few are solved by block iterations, the others in the span of their vectors.
+"""Many similar pencils: a few are solved by block iterations, and the rest in the span of the vectors found.
 
-Everything here works on stacks: the pencils of several folds, of the same size, are solved together.
+All functions work on stacks: pencils of the same size from several folds are solved together.
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ from standout.pencil._iterative import LEAST_STEPS, MORE, cast, halves_of, krylo
 
 # Positions on a path (0 to 1) that are solved first.
 REPRESENTATIVES = (0.0, 0.3, 0.6, 0.9)
-# Products for the representatives.
+# Number of matrix products for the representatives.
 PATH_STEPS = 5
-# Products for the components of a fold. They start from random vectors, so that results do not depend on the path or
-# the array library, and end at this residual in double or single precision.
+# Largest number of products for the components of a fold. The iterations start from random vectors, so that results do
+# not depend on the path or the array library. They end at the residual FOLD_EXACT, in single precision SINGLE_EXACT.
 FOLD_STEPS, FOLD_EXACT, SINGLE_EXACT = 18, 1e-9, 1e-5
-# Columns are brought to one size if their variances differ by more than the first number. Beyond the second one,
-# iterations are not tried.
+# Columns are scaled to a similar size if their variances differ by more than the factor UNEVEN. Beyond the factor
+# MOST_UNEVEN, iterations are not tried.
 UNEVEN, MOST_UNEVEN = 1e4, 1e10
-# From this size on, paths are computed in single precision, which is enough for a choice.
+# With at least this many columns, paths are in single precision, which is accurate enough to choose a parameter.
 LEAST_SINGLE = 256
 EPS = float(np.finfo(np.float64).eps)
-# Up to these sizes LAPACK solves all values of a path, and its representatives and the pencils of folds.
+# LAPACK solves all values of a path up to WHOLE_SIZE columns. It solves the representatives of a path, and the pencils
+# of folds, up to SMALL_SIZE columns.
 WHOLE_SIZE, SMALL_SIZE = 20, 128
-# Extra vectors of a representative that LAPACK solves.
+# Number of extra vectors if LAPACK solves the representatives.
 SMALL_MORE = 1
 
 
@@ -47,11 +48,11 @@ class Posed:
     first, second : ndarray of shape (n_values, n_terms)
         Coefficients of the terms in A and in B.
     ridges : ndarray of shape (n_values,)
-        Multiple of the identity in B.
+        The multiple of the identity that is added to B.
     shares : ndarray of shape (n_values, n_backgrounds)
         The shrinkage of each background.
     scale : array of shape (n_features,) or None
-        The scales by which columns were divided.
+        The numbers by which the columns were divided.
     """
 
     terms: Sequence[Moments]
@@ -64,15 +65,17 @@ class Posed:
 
 @dataclass(frozen=True, eq=False)
 class _Stack:
-    """Pencils ``Σ aⱼ Mⱼ u = λ (Σ bⱼ Mⱼ + r E) u`` over stacks of matrices, with columns brought to one size.
+    """Pencils ``Σ aⱼ Mⱼ u = λ (Σ bⱼ Mⱼ + r E) u``, with columns scaled to a similar size.
+
+    The Mⱼ are scatter matrices, a and b are coefficients, r is the ridge, and E is a diagonal matrix.
 
     Attributes
     ----------
     matrices : array of shape (n_folds, n_terms, n, n)
     scale : ndarray of shape (n_folds, n)
-        The factors of the columns. The diagonal of E is its square.
+        The factors by which the columns were multiplied. Their squares are the diagonal of E.
     units : array of shape (n_folds, n)
-        The factors that turn vectors into vectors of the moments before any scaling.
+        Multiplied with these factors, solutions become vectors in the units of the columns before any scaling.
     first, second : ndarray of shape (n_folds, n_values, n_terms)
         The coefficients a and b.
     ridges : ndarray of shape (n_folds, n_values)
@@ -90,7 +93,7 @@ class _Stack:
 
     @classmethod
     def of(cls, folds: Sequence[Posed], single: bool = False) -> _Stack | None:
-        """Collect the matrices and coefficients of folds; None if iterations do not suit them."""
+        """Return the stack of folds; None if a term has no matrix, or the variances of columns differ too much."""
         every = [part for posed in folds for part in posed.terms if isinstance(part, ScatterMoments)]
         if len(every) < len(folds) * len(folds[0].terms):
             return None
@@ -99,7 +102,7 @@ class _Stack:
         least = variances.min(axis=1, initial=np.inf, where=variances > 0.0)
         if np.any(variances.max(axis=1) > MOST_UNEVEN * least):
             return None
-        # Scatters are not divided by their weights; the coefficients are, which spares copies.
+        # The coefficients are divided by the total weights, not the scatter matrices. This saves copies.
         matrices = [part.scatter for part in every]
         shares = np.array([part.total_weight for part in every]).reshape(n_folds, 1, -1)
         totals = variances.reshape(n_folds, -1, variances.shape[1]).sum(axis=1)
@@ -123,11 +126,11 @@ class _Stack:
 
     @property
     def difference(self) -> bool:
-        """Whether B is the identity at every value."""
+        """Whether B is the identity at every value of the parameter."""
         return not self.second.any() and bool(np.all(self.ridges == 1.0))
 
     def summed(self, coefficients: Float, ridges: Float) -> Float:
-        """Return sums of the matrices of each fold with a ridge, a stack of shape (n_folds * n_values, n, n)."""
+        """Return weighted sums of each fold's matrices plus the ridge, in the shape (n_folds * n_values, n, n)."""
         xp, (n_folds, n_terms, size, _) = namespace(self.matrices), self.matrices.shape
         flat = xp.reshape(self.matrices, (n_folds, n_terms, -1))
         whole = xp.reshape(cast(coefficients, flat) @ flat, (-1, size, size))
@@ -139,9 +142,10 @@ class _Stack:
         return whole
 
     def inside(self, basis: Float | None, values: Any, count: int, exact: bool = False) -> tuple[Float, Float]:
-        """Return values and vectors at some values, in the span of bases or in all directions.
+        """Return eigenvalues and vectors at some values of the parameter, by LAPACK.
 
-        If B is singular, values are NaN and vectors zero. `exact` ones are also refused if B is nearly singular.
+        Vectors are in the span of `basis`, or in all directions if it is None. If B is singular, eigenvalues are NaN
+        and vectors are zero. With `exact`, this is also done if B is nearly singular.
         """
         small, squares = self.matrices, self.scale[:, :, None] ** 2
         if basis is not None:
@@ -153,10 +157,10 @@ class _Stack:
         first, second, ridges = self.first[:, values], self.second[:, values], self.ridges[:, values]
         count = min(count, size)
         found, turn = np.full((*ridges.shape, count), np.nan), np.zeros((*ridges.shape, size, count))
-        # Fold by fold: the memory of larger arrays is returned and fetched again each time.
+        # Work fold by fold, because larger arrays are allocated from the operating system again each time.
         for fold in np.flatnonzero(np.isfinite(small).all(axis=(1, 2, 3))).tolist():
             flat = np.reshape(small[fold], (-1, size * size))
-            # The transpose of a symmetric matrix is the same matrix in LAPACK's order of memory.
+            # Transposing the symmetric matrices gives LAPACK's memory order without a copy.
             a, b = ((part[fold] @ flat).reshape((-1, size, size)).swapaxes(1, 2) for part in (first, second))
             b += ridges[fold, :, None, None] * ridge[fold]
             variances = diagonal(b).copy()
@@ -177,10 +181,11 @@ class _Stack:
     def iterated(
         self, places: Sequence[int], count: int, steps: int, span: Float | None = None, tolerance: float = 0.0
     ) -> tuple[Float, Float] | None:
-        """Return values and vectors at some values by iterations, with more vectors than wanted; None if B is singular.
+        """Return eigenvalues and vectors at some values of the parameter, by iterations; None if B is singular.
 
-        They start from the best vectors of a span, or from random ones, and use ``L⁻¹ A L⁻ᵀ`` with ``B = L Lᵀ``. For a
-        difference they use ``L⁻¹ E L⁻ᵀ`` with ``σ E - A = L Lᵀ``, and σ just above all eigenvalues, found by trying.
+        A few more vectors than `count` are returned. Iterations start from the best vectors in `span`, or from random
+        vectors. They use ``L⁻¹ A L⁻ᵀ`` with ``B = L Lᵀ``. For a difference they use ``L⁻¹ E L⁻ᵀ`` with
+        ``σ E - A = L Lᵀ``. Then σ must be just above all eigenvalues: it is increased until the factor L exists.
         """
         xp, target, n_values = namespace(self.matrices), self.matrices[:, 0], len(places)
         n_folds, size = target.shape[:2]
@@ -209,7 +214,7 @@ class _Stack:
         def turned(part: Float) -> Float:
             if shift is not None:
                 return forward(square * part)
-            # Multiply the matrix of each fold once, for all values together.
+            # Multiply with the matrix of each fold only once, for all values of the parameter together.
             wide = xp.moveaxis(xp.reshape(part, (n_folds, n_values, size, -1)), 1, 2)
             images = xp.reshape(target @ xp.reshape(wide, (n_folds, size, -1)), wide.shape)
             return forward(xp.reshape(xp.moveaxis(images, 2, 1), part.shape))
@@ -220,16 +225,17 @@ class _Stack:
         vectors = xp.reshape(backward(found), (n_folds, n_values, size, -1)) * self.units[:, None, :, None]
         if shift is None:
             return values * self.first[:, places, :1], vectors
-        # Vectors of unit length in B, as for ratios.
+        # Scale the vectors to unit length in B, as for ratios.
         return shift[..., None] - 1.0 / values, vectors / cast(np.sqrt(values)[..., None, :], vectors)
 
 
 def path_vectors(folds: Sequence[Posed], n_components: int, *, single: bool = True) -> Float | None:
-    """Return approximate leading vectors of each fold, side by side; None if iterations do not suit the problem.
+    """Return approximate leading vectors of each fold at all values of a parameter; None if `_Stack` cannot be used.
 
-    The shape is (n_folds, n, n_values * d), in the order of a parameter, from the least to the most regularised. A few
-    representatives are solved first, and the other values in the joint span of their vectors. Vectors are zero if B is
-    singular. Large NumPy matrices are in single precision, unless one of them is singular in it.
+    The result has the shape (n_folds, n, n_values * d). The vectors of all values are side by side, from the least to
+    the most regularised. A few values (representatives) are solved first. The other values are solved in the joint span
+    of the vectors found. Vectors are zero if B is singular. Large NumPy matrices are in single precision, unless B is
+    singular in single precision.
     """
     n_folds, n_values, mean = len(folds), len(folds[0].ridges), folds[0].terms[0].mean
     size = mean.shape[0]
@@ -238,10 +244,10 @@ def path_vectors(folds: Sequence[Posed], n_components: int, *, single: bool = Tr
     if stack is None:
         return None
     places = np.round((n_values - 1) * np.array(REPRESENTATIVES)).astype(int).tolist()
-    # Without a ridge B can be singular.
+    # Without a ridge, B can be singular at the first value. Then the second value is used as a representative.
     places = np.unique([int(not folds[0].ridges[0].any()), *places[1:]]).tolist()
     known: dict[int, Float] = {}
-    # A problem without a basis is solved in all of its directions.
+    # If there is no basis, `inside` uses all directions.
     basis = None
     if size > WHOLE_SIZE and len(places) * (n_components + MORE) < size:
         if size <= SMALL_SIZE:
@@ -249,7 +255,7 @@ def path_vectors(folds: Sequence[Posed], n_components: int, *, single: bool = Tr
             if np.isfinite(values).all():
                 known = {place: vectors[:, number] for number, place in enumerate(places)}
         else:
-            # Vectors of a difference are the start for the next value.
+            # For a difference, the vectors of one value are the start for the next value.
             for group in [[place] for place in reversed(places)] if stack.difference else [places]:
                 span = orthonormal(known[min(known)] / stack.units[..., None]) if known else None
                 found = stack.iterated(group, n_components, PATH_STEPS, span)
@@ -263,13 +269,13 @@ def path_vectors(folds: Sequence[Posed], n_components: int, *, single: bool = Tr
     vectors = stack.inside(basis, others, n_components, exact=basis is None)[1]
     known |= {place: vectors[:, number] for number, place in enumerate(others)}
     if basis is not None and not folds[0].ridges[0] and _is_singular(stack, folds, single):
-        # The span has no directions in which B is zero.
+        # The span lacks the directions in which B is zero, so vectors at the first value would be wrong.
         known[0] = 0.0 * known[0]
     return concat([known[place][..., :n_components] for place in range(n_values)], axis=-1)
 
 
 def _is_singular(stack: _Stack, folds: Sequence[Posed], single: bool) -> bool:
-    """Tell whether B of a fold is singular at the first value. Single precision can rule it out."""
+    """Return whether B of any fold is singular at the first value; double precision is used if single is not enough."""
     precision = max(float(np.finfo(np.float32 if single else np.float64).eps), stack.precision)
     if halves_of(stack.summed(stack.second[:, :1], stack.ridges[:, :1]), precision) is not None:
         return False
@@ -278,10 +284,11 @@ def _is_singular(stack: _Stack, folds: Sequence[Posed], single: bool) -> bool:
 
 
 def fold_vectors(folds: Sequence[Posed], n_components: int, single: bool = False) -> list[tuple[Float, Float] | None]:
-    """Return values and vectors of pencils of folds; None if B is singular or iterations do not suit the problem.
+    """Return the eigenvalues and vectors of each fold; None if B is singular or `_Stack` cannot be used.
 
-    Components of noise have close values, so that only many iterations separate them. On held-out rows they are
-    equivalent. Few products are enough for components that stand out.
+    A few products are enough for components whose eigenvalues are well separated. Components of noise have similar
+    eigenvalues, and only many iterations would separate them. This is not needed, because on held-out rows such
+    components are equivalent.
     """
     mean = folds[0].terms[0].mean
     single |= folds[0].terms[0].precision > EPS

@@ -1,4 +1,4 @@
-"""The problem and its solution: a pencil of two quadratic forms, and the record that a solver returns."""
+"""The eigenproblem as a pencil of two quadratic forms, and the solution that a solver returns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from standout._xp import (
 )
 from standout.moments import Moments, RowMoments
 
-# Largest relative difference between a value and the ratio of the forms along its vector.
+# Largest accepted relative difference between a value and the ratio of the forms along its vector.
 TOLERANCE = 1e-6
 
 
@@ -42,9 +42,9 @@ class UnconvergedWarning(CautionWarning, ConvergenceWarning):
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """A quadratic form ``u -> Σ cᵢ uᵀCᵢu + Σ ridgeⱼ uⱼ²`` over the covariances of datasets.
+    """A quadratic form ``u -> Σ cᵢ uᵀCᵢu + Σ ridgeⱼ uⱼ²``, with covariances Cᵢ of datasets and coefficients cᵢ.
 
-    It is stored as a sum, so that a solver can use it as a matrix, as a root, or only by its action on vectors.
+    The terms are stored separately. So a solver can form the matrix or its root, or only multiply it with vectors.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class Form:
     terms : tuple of (float, Moments)
         The coefficients and the datasets.
     ridge : float or ndarray of shape (n_features,)
-        Multiple of the identity, or diagonal, that is added.
+        Multiple of the identity that is added, or the diagonal that is added.
 
     Examples
     --------
@@ -86,12 +86,12 @@ class Form:
 
     @property
     def added(self) -> Form:
-        """The datasets that are added, without the ridge."""
+        """The form of the datasets with positive coefficients, without the ridge."""
         return Form(self.n_features, tuple(term for term in self.terms if term[0] > 0.0))
 
     @property
     def subtracted(self) -> Form:
-        """The datasets that are subtracted, with positive coefficients."""
+        """The form of the datasets that are subtracted, with their coefficients made positive."""
         return Form(self.n_features, tuple((-weight, moments) for weight, moments in self.terms if weight < 0.0))
 
     @cached_property
@@ -108,7 +108,7 @@ class Form:
         return max((moments.precision for _, moments in self.terms), default=float(np.finfo(np.float64).eps))
 
     def in_units(self, scale: Float) -> Form:
-        """Return the form of ``u / scale``, as a form of columns that are multiplied by `scale`."""
+        """Return the form for columns multiplied by `scale`. Its value at ``u / scale`` is this form's value at u."""
         terms = tuple((weight, part.mapped(like(scale, part.mean))) for weight, part in self.terms)
         return Form(self.n_features, terms, self.ridge * scale**2 if self.has_ridge else 0.0)
 
@@ -133,7 +133,7 @@ class Form:
         return total
 
     def root(self) -> Float:
-        """Return R with ``RᵀR`` equal to the matrix, which may be overwritten. Coefficients are not negative."""
+        """Return R, with ``RᵀR`` the matrix. The caller may overwrite R. No coefficient may be negative."""
         bare, parts = replace(self, ridge=0.0), []
         if self.terms:
             xp = namespace(bare.diagonal)
@@ -164,7 +164,7 @@ class Pencil:
     Attributes
     ----------
     a, b : Form
-        The form to be large, and the form it is compared with.
+        The form that is maximised, and the form to which it is compared.
 
     Examples
     --------
@@ -192,7 +192,7 @@ class Pencil:
 
     @property
     def only_applies(self) -> bool:
-        """Whether a dataset is given by sparse rows, whose covariance is not formed."""
+        """Whether a dataset is stored as rows (`RowMoments`), and not as a matrix."""
         return any(isinstance(moments, RowMoments) for form in (self.a, self.b) for _, moments in form.terms)
 
     @property
@@ -208,11 +208,11 @@ class Solution:
     Attributes
     ----------
     values : ndarray of shape (d,)
-        λ. It is ``inf`` if B is zero along the direction, and negative only if A is a difference.
+        λ. A value is ``inf`` if B is zero along the direction, and negative only if A is a difference.
     vectors : ndarray of shape (n_features, d)
         Scaled to ``uᵀBu = 1``, or to unit length if λ is ``inf``. The largest entry of each is positive.
     patterns : ndarray of shape (n_features, d)
-        ``B u``: how the component shows in the data. For a λ of ``inf`` it is the limit of a vanishing ridge.
+        ``B u``: how the component shows in the data. If λ is ``inf``, it is the limit of a vanishing ridge on B.
         ``patternsᵀ vectors`` is always the identity.
     residuals : ndarray of shape (d,)
         ``|A u - λ B u| / |A u|``: how well the equation holds.
@@ -229,16 +229,16 @@ class Solution:
     rounding_unit : float
         Relative rounding error of the numbers in A and B.
     n_lost : int
-        Number of values within the rounding error of the largest one, although the target has enough rows and varying
-        columns. They are zero, or lost beside a few huge entries.
+        Number of values that are not larger than their rounding error, although the target has enough rows and varying
+        columns. They are zero, or they are lost in the rounding errors of a few huge entries.
     consistent : bool
         Whether the ratio of the forms along each vector equals its value.
     shrinkage : tuple of float
         The shrinkage of each background; `standout.problem.solve` sets it.
     columns : ndarray or None
-        Numbers of the columns that components may use, if these are not all columns.
+        Numbers of the columns that components may use; None means all columns.
     scale : ndarray of shape (n_features,) or None
-        Factors of the columns, if these were scaled.
+        The numbers by which the columns were divided, if they were scaled.
 
     Examples
     --------
@@ -275,13 +275,16 @@ class Solution:
 
     @property
     def accurate(self) -> bool:
-        """Whether rounding has left at least half of the digits. Single precision can hide directions."""
+        """Whether at least half of the digits are free of rounding errors.
+
+        In single precision, data that do not vary in all directions are not accurate: rounding can hide directions.
+        """
         within = bool(namespace(self.rounding).all(self.rounding <= float(np.sqrt(self.rounding_unit))))
         hidden = self.rank is not None and self.rounding_unit > np.finfo(np.float64).eps
         return within and not self.n_lost and self.consistent and not hidden
 
 
-# Overflow becomes a rounding error of NaN, so that the solution is not accurate.
+# Overflow makes the estimated rounding error NaN. The solution is then not accurate.
 @np.errstate(over="ignore", invalid="ignore")
 def finish(
     pencil: Pencil,
@@ -295,9 +298,9 @@ def finish(
     singular: bool = False,
     rank: int | None = None,
 ) -> Solution:
-    """Scale and sign the result of a solver, sort it, and check its accuracy. No other function does this.
+    """Return the solution for the sorted values and the vectors of a solver: set lengths and signs, and check accuracy.
 
-    A solver that already has ``A U`` and ``B U`` passes them as `images`.
+    All solvers call this function. A solver that already has ``A U`` and ``B U`` passes them as `images`.
     """
     xp = namespace(vectors)
     infinite = xp.isinf(values)
@@ -305,7 +308,7 @@ def finish(
     lengths = column_products(vectors, xp.where(infinite, vectors, b_vectors))
     ones = xp.ones_like(lengths)
     signs = xp.where(largest_entries(vectors) < 0, -ones, ones)
-    # If B is singular but rounding hides that, a length can be negative. The result is NaN, which means no accuracy.
+    # If rounding hides that B is singular, a length can be negative. The vector is then NaN, which is not accurate.
     scale = signs / xp.sqrt(lengths)
     vectors, a_vectors, b_vectors = vectors * scale, a_vectors * scale, b_vectors * scale
     finite_values = xp.where(infinite, 0.0, values)
@@ -349,7 +352,7 @@ def finish(
 
 
 def check_directions(n_components: int, n_directions: int) -> None:
-    """Refuse more components than there are directions in which the data vary."""
+    """Raise an error if there are more components than directions in which the data vary."""
     if n_directions == 0:
         problem = "no dataset varies: all rows of each are equal, or differ by so little that the square of it is 0"
         raise InvalidValueError(problem, advice="Give rows that differ, or rescale them.")
@@ -360,11 +363,12 @@ def check_directions(n_components: int, n_directions: int) -> None:
 
 
 def _rounding(pencil: Pencil, values: Float, vectors: Float, a_vectors: Float) -> tuple[Float, Array | None]:
-    """Estimate the effect of relative errors in the entries of A and B on each value, to first order.
+    """Return the estimated relative error of each value from rounding errors in the entries of A and B, to first order.
 
     The error of an entry (i, j) is about ``precision * sqrt(Aii Ajj)``, so the error of ``uᵀAu`` is about
-    ``precision * Σ uᵢ² Aii``. The estimate does not change when columns are rescaled. Solvers add an error, relative to
-    the largest value. Also return which values are zero or lost: not larger than the error from A.
+    ``precision * Σ uᵢ² Aii``. The estimate does not change when columns are rescaled. Solvers add an error relative to
+    the largest value. Also return which values are not larger than the errors from A and the solver: they are zero or
+    lost. For a difference this is None.
     """
     xp, squares = namespace(vectors), vectors**2
     unit, tiny = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)

@@ -1,4 +1,4 @@
-"""Which solver fits, and the one function that calls them all, on the host and on devices."""
+"""The choice of a solver, and the function `solve` that calls all solvers, on the host and on devices."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from standout.pencil._direct import solve_dense, solve_root
 from standout.pencil._iterative import FORMED_SIZE, solve_iterative
 from standout.pencil._record import Form, NotDefiniteError, Pencil, Solution, check_directions
 
-# Up to this size LAPACK's reduction of the whole matrix takes no longer than iterations do, on the host or a device.
+# Number of columns up to which the dense solver is at least as fast as iterations, on the host and on a device.
 DENSE_FEATURES, DEVICE_FEATURES = 1000, 2500
-# Columns whose standard deviations differ by more than this power of two are brought to one size.
+# Columns are scaled to a similar size if their standard deviations differ by more than this power of two.
 MOST_UNITS = 10
-# Variances beyond this power of two are scaled, so that products of them stay within range. If variances of target and
-# background differ by more than the other power, the smaller one is lost in their sum.
+# Variances beyond 2**SAFE_POWER are scaled, so that their products stay within range. The target is also scaled if its
+# variance and the background's differ by more than 2**LOST_POWER, because the smaller one would be lost in their sum.
 SAFE_POWER, LOST_POWER = 200, 30
-# Smaller variances have fewer digits than others.
+# Smaller variances are an error, because such small numbers have fewer digits.
 SMALLEST = 1e-306
-# A background is refused if the ratio of its variance to the target's is above this number, or below its inverse.
+# It is an error if the ratio of the variances of background and target is above this number, or below its inverse.
 LARGEST_RATIO = 1e250
 
 
 def choose_solver(n_features: int, n_components: int, *, only_applies: bool = False, on_device: bool = False) -> str:
     """Which solver fits a problem of this size?
 
-    The first of these rules that applies:
+    The first rule that applies is used:
 
     1. ``"iterative"`` for sparse rows with more than 16,384 columns: no matrix is formed, both forms are applied to a
        few vectors at a time (LOBPCG).
@@ -40,7 +40,7 @@ def choose_solver(n_features: int, n_components: int, *, only_applies: bool = Fa
     3. ``"iterative"`` for more columns: both matrices are formed, B is factorised, and block Lanczos iterations find
        the leading vectors.
 
-    If B is singular, the problem is solved through roots of both matrices instead.
+    If B is singular, a singular value decomposition of the roots of both matrices is used instead.
 
     Parameters
     ----------
@@ -76,14 +76,16 @@ def solve(pencil: Pencil, n_components: int, *, solver: str = "auto", seed: int 
     n_components : int
         Number of solutions.
     solver : {"auto", "dense", "iterative"}, default="auto"
-        See `choose_solver`. Arrays of other libraries than NumPy are solved on their device, by "dense".
+        See `choose_solver`. For arrays of other libraries than NumPy, "auto" is always used, and the problem is solved
+        on their device.
     seed : int, default=0
-        Start of the iterations. The solution depends on it only by rounding.
+        Seed of the random vectors from which iterations start. The solution depends on it only by rounding.
 
     Returns
     -------
     Solution
-        Columns in very different units are brought to one size by powers of two, which change no digit.
+        If the units of columns differ much, columns are scaled by powers of two before the problem is solved, which
+        changes no digit. The solution is scaled back.
 
     Examples
     --------
@@ -113,10 +115,11 @@ def solve(pencil: Pencil, n_components: int, *, solver: str = "auto", seed: int 
 
 
 def _sizes(pencil: Pencil) -> tuple[float, Float | None]:
-    """Refuse variances out of range, and return factors that make A and B, and all columns, similar in size.
+    """Return a factor that makes A and B similar in size, and factors that make all columns similar in size.
 
-    The first is a power of four by which A is multiplied if the smaller of A and B could be lost; otherwise one. The
-    others are powers of two, one for each column; None if columns are of similar size.
+    The first factor multiplies A. It is a power of four if the smaller of A and B could be lost, and otherwise one. The
+    factors of the columns are powers of two, or None if columns are of similar size. Variances out of range are an
+    error.
     """
     plain, b = pencil.b.is_identity, pencil.b
     added = pencil.a if pencil.a.is_nonnegative else pencil.a.added
@@ -137,7 +140,7 @@ def _sizes(pencil: Pencil) -> tuple[float, Float | None]:
         return factor, None
     diagonal = factor * added.diagonal + b.diagonal
     sizes = np.asarray(to_host(diagonal))
-    # Half of the exponent of each variance.
+    # Half of the binary exponent of each variance is the exponent of the standard deviation.
     powers = np.where(sizes > 0.0, np.frexp(np.where(sizes > 0.0, sizes, 1.0))[1] // 2, 0)
     varied = powers[sizes > 0.0]
     if not varied.size or (np.ptp(varied) <= MOST_UNITS and np.abs(varied).max() <= SAFE_POWER // 2):
@@ -189,7 +192,7 @@ def _solved(pencil: Pencil, n_components: int, solver: str, seed: int) -> Soluti
                 raise InvalidValueError(f"{problem}up to which such a problem is solved", advice=advice) from None
         return solve_root(pencil, n_components)
     except Exception as error:
-        # Each array library has an error of this name.
+        # Each array library has its own class of this name.
         if "LinAlgError" not in type(error).__name__:
             raise
         problem = "the eigenproblem could not be solved: its matrices are singular to working precision"
@@ -197,9 +200,10 @@ def _solved(pencil: Pencil, n_components: int, solver: str, seed: int) -> Soluti
 
 
 def _solve_difference(pencil: Pencil, n_components: int, solver: str, seed: int) -> Solution:
-    """Solve a difference of variances, within the directions in which a dataset varies.
+    """Return the solutions for a difference of variances, only along directions in which at least one dataset varies.
 
-    The difference is zero along other directions. If a value found is not above zero, such directions are left out.
+    Along other directions the difference is zero. If the last value found is not above zero, the problem is solved
+    again without these directions.
     """
     try:
         iterative = solver == "iterative"
@@ -223,14 +227,17 @@ def _solve_difference(pencil: Pencil, n_components: int, solver: str, seed: int)
 
 
 def count_directions(moments: Sequence[Moments]) -> int:
-    """Return the number of directions in which a dataset varies, up to rounding."""
+    """Return the number of directions in which at least one dataset varies, up to rounding.
+
+    For very many columns (`FORMED_SIZE`) it is not computed: the result is the number of columns.
+    """
     size = int(moments[0].mean.shape[0])
     basis = None if size > FORMED_SIZE else _range(Form(size, tuple((1.0, part) for part in moments)))
     return size if basis is None else int(basis.shape[1])
 
 
 def _range(form: Form) -> Float | None:
-    """Return an orthonormal basis of the directions in which a form is not zero; None if these are all directions."""
+    """Return an orthonormal basis of the directions in which a form is not zero; None if these are all."""
     variances = form.diagonal
     xp = namespace(variances)
     scale = xp.sqrt(variances)

@@ -1,4 +1,4 @@
-"""Sums that may leave the site where the rows are: differentially private, with noise and accounting by OpenDP."""
+"""Differentially private sums, which may leave the site of the rows. OpenDP provides noise and accounting."""
 
 from standout.private._release import from_ranges, release, required_rows, total_epsilon
 from standout.private._release import warn_if_drowned as warn_if_drowned

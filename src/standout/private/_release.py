@@ -1,4 +1,4 @@
-"""A private release: bounds and rows before it, exact sums with noise once, and warnings about the noise after it."""
+"""Private releases: bounds and the number of rows needed, sums with noise, and warnings about large noise."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from standout.private._sums import ROW_SENSITIVITY, Grid, PrivateMoments, Spent,
 from standout.sources import Batch, Source, open_dataset
 from standout.sources._form import as_words
 
-# Radius of the documented ranges, whose half length is the unit, per square root of the number of columns. Most rows
-# with a standard deviation of a third of that unit are longer than the radius.
+# Radius for bounds from documented ranges, per square root of the number of columns. The unit of a column is half the
+# length of its range. If the standard deviations are a third of the units, most rows are longer than the radius.
 RADIUS_OF_RANGES = 0.25
-# Noise drowns a direction whose variance in the target is less than this many times the noise.
+# Noise hides a direction if the target's variance along it is less than this many times the noise.
 ENOUGH = 2.0
-# Default share of all variance that the direction of interest has.
+# Share of all variance that lies along the direction of interest, by default.
 SHARE = 0.015
-# With a smaller ε the noise hides everything; a larger one protects nobody.
+# With a smaller ε the noise hides everything; a larger ε protects nobody.
 EPSILONS = (1e-3, 50.0)
 DELTAS = (1e-15, 0.01)
 SMALL_DELTA = "Give a number far below one over the number of rows, such as 1e-6."
@@ -50,10 +50,10 @@ def release(
 ) -> PrivateMoments:
     """How can the sums of a dataset be shared privately?
 
-    Count, mean and sums of products with noise: an (ε, δ)-differentially private release. A reader who knows all other
-    rows can hardly tell whether one row (or one person) was included. Rows are moved by `centre`, divided by `scale`,
-    and shortened to `radius` if they are longer. OpenDP adds discrete Gaussian noise to exact sums of whole numbers.
-    Needs ``standout[private]``.
+    The result is an (ε, δ)-differentially private release: count, mean and sums of products, with noise. A reader who
+    knows all other rows can hardly find out whether one row (or one person) was included. Each row has `centre`
+    subtracted, is divided by `scale`, and is shortened to `radius` if it is longer. OpenDP adds discrete Gaussian noise
+    to exact sums of whole numbers. Needs ``standout[private]``.
 
     Parameters
     ----------
@@ -63,16 +63,17 @@ def release(
         Public numbers: where rows are expected to lie, and the unit of each column. See `from_ranges`. The scale may be
         a matrix: see `PrivateMoments.whitening`, with which a target needs far fewer rows.
     radius : float
-        Length of the longest row, in units of `scale`. Noise grows with its square. A radius below the typical length
-        is best: rows keep their directions.
+        Maximum length of a row, in units of `scale`. Noise grows with its square, and shortened rows keep their
+        directions. Therefore a radius below the typical length of the rows is best.
     epsilon, delta : float
         The budget: ε from 0.001 to 50, and δ far below one over the number of rows. The budgets of all releases of the
         same rows add up.
     groups : array-like of shape (n_rows,), or True, default=None
-        The person of each row, so that persons are protected and not rows alone. True uses the subjects of a table or
-        a scan (``subject_column``). None protects each row alone.
+        The person of each row. The release then protects persons, not only single rows. True uses the subjects of a
+        table or a scan (``subject_column``). None protects single rows.
     max_rows : int, default=1
-        Rows of one person that are used, the first ones; the others are left out. Noise grows with it.
+        Maximum number of rows of one person. The first rows are used, further ones are left out. Noise grows with this
+        number.
 
     Returns
     -------
@@ -122,7 +123,7 @@ def _checked_grid(centre: Any, scale: Any, radius: Any) -> Grid:
 def _summed(source: Source, grid: Grid, groups: Any, max_rows: int) -> Whole:
     """Sum up the rows, at most `max_rows` of each group."""
     kept = None if groups is None else _first_of_each(_persons(source, groups), max_rows)
-    # The number of rows of a stream is known at its end.
+    # The length of `groups` is checked after the pass: before it, the number of rows of a stream is unknown.
     part = partial(_part, grid=grid, kept=kept)
     total, count = source.map_reduce(part, lambda one, other: (one[0] + other[0], one[1] + other[1]))
     if kept is not None and count != len(kept):
@@ -171,9 +172,10 @@ def _first_of_each(persons: npt.NDArray[Any], max_rows: int) -> npt.NDArray[np.b
 def from_ranges(ranges: Any, *, columns: Sequence[str] | None = None) -> dict[str, Any]:
     """How do documented ranges of columns become the bounds of a release?
 
-    The centre is the middle of each range, the scale half its length. The radius is a quarter of the square root of the
-    number of columns. Most rows are longer, and are shortened to it: noise grows with the square of the radius, and
-    directions are kept. Ranges come from the documentation of the columns. Never compute them from the rows.
+    The centre is the middle of each range, and the scale is half of its length. The radius is a quarter of the square
+    root of the number of columns. It is small, because noise grows with its square. Most rows are longer and are
+    shortened to it, which keeps their directions. Ranges come from the documentation of the columns. Never compute them
+    from the rows.
 
     Parameters
     ----------
@@ -230,12 +232,12 @@ def required_rows(n_features: int, epsilon: float, delta: float, *, share: float
     share : float, default=0.015
         The part of all variance of the target that lies along the direction of interest.
     max_rows : int, default=1
-        Most rows of one person that are used.
+        Maximum number of rows of one person that are used.
 
     Returns
     -------
     int
-        Rounded up to two digits.
+        The number of rows, rounded up to two digits.
 
     Examples
     --------
@@ -257,12 +259,12 @@ def required_rows(n_features: int, epsilon: float, delta: float, *, share: float
 def total_epsilon(spent: Sequence[Spent], delta: float) -> float:
     """How much of the budget of a row or person have several releases spent together?
 
-    Less than the sum of their ε, because ρ adds up, and ε grows with its square root.
+    The total ε is less than the sum of the ε of all releases: their ρ add up, and ε grows with the square root of ρ.
 
     Parameters
     ----------
     spent : sequence of Spent
-        Of all releases that the row or person is in: ``first.spent + second.spent``.
+        The attribute `spent` of all releases that include the row or person: ``first.spent + second.spent``.
     delta : float
         The δ of the total.
 
@@ -295,7 +297,7 @@ def check_budget(epsilon: Any, delta: Any, max_rows: Any) -> None:
 
 
 def warn_if_drowned(moments: Sequence[Moments], filters: Float) -> None:
-    """Warn if noise is as large as the variance along the first components of private moments.
+    """Warn if the noise is more than half of the target's variance along a component.
 
     Parameters
     ----------
@@ -309,7 +311,7 @@ def warn_if_drowned(moments: Sequence[Moments], filters: Float) -> None:
         return
     worst = int(np.argmax(variance < ENOUGH * noise))
     reached = min(float(noise[worst] / max(variance[worst], 1e-300)), 9.99)
-    # The variance along a component of pure noise is not an estimate of the signal: the default is used.
+    # Along a component of pure noise, the variance is not an estimate of the signal. The default share is used.
     rows = max(part.count * ENOUGH * part.noise / (SHARE * part.grid.radius**2) for part in private)
     where = f"along component {worst + 1} it reaches {reached:.0%} of the variance of the target"
     enough = f"About {_rounded_up(rows)} rows in every dataset are enough for a signal with {SHARE:.1%} of the variance"
@@ -318,7 +320,7 @@ def warn_if_drowned(moments: Sequence[Moments], filters: Float) -> None:
 
 
 def warn_if_few(moments: PrivateMoments, delta: float) -> None:
-    """Warn, from the released sums alone, if one dataset has too few rows for its noise or its δ."""
+    """Warn if a dataset has too few rows for its noise, or too many for its δ. Only the released sums are used."""
     total = moments.grid.radius**2
     if moments.noise * ENOUGH > 0.1 * total:
         rows, share = _rounded_up(moments.count * moments.noise * ENOUGH / (0.1 * total)), moments.noise / total
@@ -346,20 +348,20 @@ def with_noise(exact: Whole, scale: float) -> Whole:
 
 @lru_cache(maxsize=64)
 def noise_for(sensitivity: int, epsilon: float, delta: float) -> tuple[float, float]:
-    """Return the least standard deviation of noise for this budget, and ρ of zero-concentrated privacy."""
+    """Return the smallest standard deviation of noise for this budget, and its ρ of zero-concentrated privacy."""
     require_extra("opendp", "private", "a private release")
     from opendp.mod import binary_search_param
 
-    # The limits of ε and δ, which have been checked, lead to noise between these bounds.
+    # ε and δ have been checked. Within their limits, the noise is between these bounds.
     bounds: Any = (0.05 * sensitivity, 1e6 * sensitivity)
     scale = float(binary_search_param(lambda scale: _gaussian(scale, delta), sensitivity, (epsilon, delta), bounds))
     return scale, float(_gaussian(scale).map(sensitivity))
 
 
 def _gaussian(scale: float, delta: float | None = None) -> Any:
-    """Make the mechanism: discrete Gaussian noise on vectors of 64-bit whole numbers.
+    """Return OpenDP's mechanism that adds discrete Gaussian noise to vectors of 64-bit whole numbers.
 
-    Its privacy is measured as ρ, or as ε at a fixed δ.
+    Its privacy is measured as ρ or, with `delta`, as ε for this δ.
     """
     require_extra("opendp", "private", "a private release")
     # Do not import opendp.prelude: it also loads scikit-learn's estimators.

@@ -1,10 +1,10 @@
-"""Private sums: rows rounded to a grid of whole numbers, exact sums of these, and moments of noisy sums.
+"""Private sums: rows are rounded to a grid of whole numbers and summed exactly; moments come from noisy sums.
 
 A row x becomes ``z = (x - centre) / scale``. A row longer than the radius is shortened to it. The result is rounded to
 whole numbers, and gets a last entry that is the same for every row: ``a = (z, LAST)``. Only one noisy copy of ``Σ a
 aᵀ`` is released for a dataset. It holds the sums of products, the sums and the count.
 
-Each entry of this symmetric matrix is released once, those on the diagonal times 5 and the others times 7. One row
+Each entry of this symmetric matrix is released once: entries on the diagonal times 5, other entries times 7. One row
 changes this vector by at most ``5 |a|²`` in Euclidean length, because ``7² < 2 · 5²``. All numbers are whole. Rounding
 of floating-point numbers therefore reveals nothing, and sums do not depend on their order.
 """
@@ -32,21 +32,22 @@ Whole = npt.NDArray[np.int64]
 
 # Maximum length of a row on the grid. The sum of a million squares of it fits the 53 bits of float64.
 LONGEST = 2**15
-# The last entry of every row. A larger entry makes count and mean more precise, and all other sums less.
+# The last entry of every row. A larger entry makes count and mean more precise, and all other sums less precise.
 LAST = LONGEST // 4
 # Factors of the diagonal and of the other entries in a release.
 ON_DIAGONAL, BESIDE = 5, 7
 # The largest change of a release by one row.
 ROW_SENSITIVITY = ON_DIAGONAL * (LONGEST**2 + LAST**2)
-# Numbers of rows in one product. It has at most 2**22 rows, so that sums stay below 2**53, where float64 is exact.
+# Size of a block of rows in one product. A block has at most 2**22 rows. Its sums then stay below 2**53, where float64
+# is exact.
 BLOCK_BYTES = 2**24
-# Rows in all: sums stay below 2**61, and noise has room in 64 bits.
+# Maximum number of rows of a dataset. The sums then stay below 2**61, so that 64 bits are enough for sums with noise.
 MOST_ROWS = 2**28
-# In units of the radius. Differences that overflow are set to this value.
+# Differences that overflow are set to this value, in units of the radius.
 FAR = 1e100
 # Limits of radius and units: products of four such numbers are still within the range of float64.
 LEAST, MOST = 1e-60, 1e60
-# Maximum condition number of a matrix of units. Beyond it, rounding errors would decide the place of a row.
+# Maximum condition number of a matrix of units. Above it, the place of a row would depend on rounding errors.
 MOST_CONDITION = 1e10
 FORMAT = "standout private sums 1"
 # Ridge that is added to a private background, as a multiple of its noise. In simulations 0.35 to 1 give the same
@@ -57,7 +58,7 @@ WHITE_RADIUS = 0.7
 
 
 def check_number(value: Any, name: str, limits: tuple[float, float], advice: str, *, whole: bool = False) -> None:
-    """Refuse values that are not numbers, or outside of their limits."""
+    """Refuse a value that is not a number, or is outside of its limits."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Integral if whole else Real):
         kind = "whole number" if whole else "number"
         raise InvalidTypeError(f"is not a {kind}", parameter=name, value=value, advice=advice)
@@ -69,7 +70,7 @@ def check_number(value: Any, name: str, limits: tuple[float, float], advice: str
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Where rows are put before they are summed up: public numbers, never computed from the rows.
+    """The bounds that put rows on the grid. They are public, and never computed from the rows.
 
     Attributes
     ----------
@@ -94,7 +95,7 @@ class Grid:
         return len(self.centre)
 
     def __post_init__(self) -> None:
-        """Refuse bounds that cannot be used. Nothing overflows later, when noise has been drawn."""
+        """Refuse bounds that cannot be used, so that nothing overflows after noise has been drawn."""
         size, each = self.centre.shape, "Give one number for each column."
         if self.centre.ndim != 1 or not size[0] or self.scale.shape not in (size, size * 2):
             problem = f"has shape {self.scale.shape}, but `centre` has shape {size}"
@@ -113,7 +114,7 @@ class Grid:
 
     @property
     def reach(self) -> float:
-        """Length of the radius on the grid: rounding can make a row longer by half the diagonal of a cell."""
+        """Length of the radius on the grid. Rounding can make a row longer, by half the diagonal of a cell."""
         return LONGEST - 1.0 - 0.5 * float(np.sqrt(self.n_features))
 
     @property
@@ -122,11 +123,11 @@ class Grid:
         return self.radius / self.reach
 
     def place(self, rows: Float) -> Float:
-        """Put rows on the grid: whole numbers, of which no row is longer than `LONGEST`.
+        """Return the rows as whole numbers on the grid. No row is longer than `LONGEST`.
 
-        The result for a row must not depend on other rows, not even by rounding: otherwise one row could change others.
-        Therefore only operations on single elements are used. The order of additions in a product or sum of NumPy can
-        depend on the number of rows.
+        The result for a row must not depend on other rows, not even by rounding. Otherwise a change of one row could
+        change others. Therefore only operations on single elements are used: the order of additions in a product or sum
+        of NumPy can depend on the number of rows.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             moved = rows - self.centre
@@ -147,13 +148,13 @@ class Grid:
 
 
 def sum_up(rows: Rows, grid: Grid) -> Whole:
-    """Sum ``a aᵀ`` over the rows, exactly: a matrix of n_features + 1 rows and columns. It stays with the rows."""
+    """Return the exact sum of ``a aᵀ`` over the rows: n_features + 1 rows and columns. It must not leave the site."""
     size = grid.n_features + 1
     total = np.zeros((size, size), dtype=np.int64)
     for block in row_blocks(rows, n_bytes=BLOCK_BYTES):
         placed = np.full((block.shape[0], size), float(LAST))
         placed[:, :-1] = grid.place(double(to_host(dense(block))))
-        # The product of whole numbers is exact in every order.
+        # All numbers are whole and below 2**53, so that the product is exact in any order of additions.
         total += self_product(placed).astype(np.int64)
     return total
 
@@ -165,7 +166,7 @@ def packed(products: Whole) -> Whole:
 
 
 def unpacked(released: Whole, size: int) -> Float:
-    """Undo `packed`."""
+    """Return the symmetric matrix of packed entries: the inverse of `packed`."""
     row, column = np.triu_indices(size)
     matrix = np.zeros((size, size))
     matrix[row, column] = released / np.where(row == column, ON_DIAGONAL, BESIDE)
@@ -182,12 +183,12 @@ class Spent:
     epsilon, delta : float
         The budget that was given: the release is (ε, δ)-differentially private.
     rho : float
-        The same as zero-concentrated privacy. The ρ of several releases add up, and give a smaller ε in all than the
-        sum of all ε.
+        The budget in terms of zero-concentrated privacy. The ρ of several releases add up. The total ε from this sum is
+        smaller than the sum of all ε.
     unit : {"row", "person"}
         Who is protected.
     max_rows : int
-        Most rows of one person that were used.
+        Maximum number of rows of one person that were used.
 
     Examples
     --------
@@ -218,7 +219,7 @@ class PrivateMoments(ScatterMoments):
     Attributes
     ----------
     released : ndarray of int
-        The sums with noise, on the grid: the only numbers that were made from the rows.
+        The sums with noise, on the grid. These are the only numbers that were computed from the rows.
     grid : Grid
         The public bounds of the release: ``centre``, ``scale``, ``radius``.
     noise_variance : float
@@ -255,12 +256,12 @@ class PrivateMoments(ScatterMoments):
     def of(
         cls, released: Whole, grid: Grid, noise_variance: float, spent: tuple[Spent, ...], columns: Any = None
     ) -> PrivateMoments:
-        """Return the possible moments that are nearest to noisy sums."""
+        """Return the moments of noisy sums. Sums that no rows can have are replaced by the nearest possible sums."""
         matrix = unpacked(released, grid.n_features + 1)
         # Sums of squares are never negative along any direction. This is post-processing and costs no budget.
         values, vectors = np.linalg.eigh(matrix)
         matrix = (vectors * np.maximum(values, 0.0)) @ vectors.T
-        # The count is at least the one in the matrix, so that the covariance has no negative variances.
+        # With a smaller count than in the matrix, the covariance could have negative variances.
         count = max(matrix[-1, -1] / LAST**2, 2.0)
         mean, whole, units = matrix[:-1, -1] / (LAST * count), max(round(count), 2), grid.step * grid.units
         scatter = whole * units @ (matrix[:-1, :-1] / count - np.outer(mean, mean)) @ units.T
@@ -281,7 +282,8 @@ class PrivateMoments(ScatterMoments):
     def noise(self) -> float:
         """The expected largest variance of the noise alone along any direction, in units of `scale`.
 
-        The noise is a symmetric matrix of independent Gaussian entries, whose largest eigenvalue is known.
+        The noise is a symmetric matrix of independent Gaussian entries. Its largest eigenvalue is about twice the
+        standard deviation of an entry, times the square root of the number of columns.
         """
         entry = float(np.sqrt(self.noise_variance)) / BESIDE * self.grid.step**2
         return 2.0 * entry * float(np.sqrt(self.n_features)) / self.count
@@ -304,9 +306,9 @@ class PrivateMoments(ScatterMoments):
 
     @property
     def spherical(self) -> ScatterMoments:
-        """The target of the shrinkage of a private background: equal variances in all directions.
+        """The moments towards which a private background is shrunken: equal variance along every direction.
 
-        In units of `scale`, in which noise is equal along every direction, too.
+        The variance is equal in units of `scale`. In these units the noise is equal along every direction, too.
         """
         variance, units = float(np.trace(self._scaled)) / self.n_features, self.grid.units
         return ScatterMoments(self.count, self.mean, self.count * variance * units @ units.T)
@@ -331,7 +333,7 @@ class PrivateMoments(ScatterMoments):
     # --- sites and files -----------------------------------------------------------------------------------------
 
     def __add__(self, other: Any) -> PrivateMoments:
-        """Return the sums of both sites together."""
+        """Return the merged sums of two sites."""
         if not isinstance(other, PrivateMoments):
             problem = "exact sums and private sums cannot be added: the noise of the result would not be known"
             raise InvalidTypeError(problem, advice="Release every dataset, or none.")

@@ -21,7 +21,7 @@ from standout.sources import open_datasets
 
 __all__ = ["Report", "figure", "findings", "open_fit", "page", "report", "sentences"]
 
-# Up to this size a permutation test takes seconds, and "auto" makes one.
+# Maximum number of values for which "auto" makes a permutation test. At this size it takes seconds.
 QUICK = 2_000_000
 # Pixels of the frame in a notebook.
 HEIGHT = 900
@@ -139,7 +139,7 @@ def report(
 
 
 class _CallableModule(ModuleType):
-    """A package that can be called: Python binds ``standout.report`` to the package when it is imported."""
+    """A callable package. Importing it binds ``standout.report`` to the package, which hides the function `report`."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Report:
         return report(*args, **kwargs)

@@ -15,17 +15,17 @@ from standout.moments import RowMoments
 from standout.report._drawn import Fit, Sample
 from standout.report._words import environment, shortened
 
-# Length of the windows of rows: at most the first number or a quarter of the rows, at least the second number.
+# A window has at most WINDOW rows or a quarter of the rows, and at least LEAST_WINDOW rows. Maximum number of windows.
 WINDOW, LEAST_WINDOW, MOST_WINDOWS = 50, 12, 40
-# Neighbouring rows are dependent above this correlation if it is also this number of standard errors above 0.
+# Neighbouring rows look dependent if their correlation is above LIKE and more than SURELY standard errors above 0.
 LIKE, SURELY = 0.2, 3.3
-# A few rows decide if this share of all rows, or one row, has half of the variance along component 1.
+# A few rows decide the view if FEW_ROWS of all rows, or a single row, have HALF of the variance along component 1.
 FEW_ROWS, HALF = 0.02, 0.5
-# Columns whose spreads differ by more than this factor are hardly in the same units.
+# Columns whose spreads differ by more than this factor probably have different units.
 UNEQUAL_SPREADS = 100.0
 # With fewer background rows than this times the columns, in-sample ratios are much too large.
 ROWS_PER_COLUMN = 5
-# A placeholder is larger than all other values of its column by at least this factor.
+# A placeholder, such as -9999, exceeds the size of all other values of its column by more than the factor FAR.
 FAR, LEAST_PLACEHOLDER = 100.0, 99.0
 PLACEHOLDERS = (32767.0, 32768.0, 65535.0, 2147483647.0, 2147483648.0, 4294967295.0)
 FEW_VALUES = 5
@@ -67,7 +67,7 @@ def worded(cautions: Iterable[Caution], names: Any = None) -> list[Caution]:
 
 
 def of_the_fit(fit: Fit, found: dict[str, Any]) -> Iterator[Caution]:
-    """Check the choice, the number of rows, and single rows."""
+    """Yield cautions about the chosen parameter, the means, the number of rows, and single rows."""
     one, pca, parts = found["components"][0], found["pca"], found["datasets"][1:]
     if parts and not found["held_out"]:
         yield {"kind": "no held-out ratio"}
@@ -92,7 +92,7 @@ def of_the_fit(fit: Fit, found: dict[str, Any]) -> Iterator[Caution]:
     if shared:
         yield {"kind": "shared subjects", "count": shared}
     if not fit.robust:
-        # A row that decides its component is far along the fitted component, but perhaps not along held-out ones.
+        # Held-out components of a row are found without it, so it may be far along the fitted component only.
         deciding = [few_rows(scores[:, 0], fit.ids) for scores in (fit.scores[0], fit.fitted[0])]
         yield from [caution for caution in deciding if caution][:1]
 
@@ -101,9 +101,10 @@ def of_the_fit(fit: Fit, found: dict[str, Any]) -> Iterator[Caution]:
 
 
 def neighbours(scores: Float) -> float:
-    """Return the correlation of the scores of neighbouring rows; 0 if chance explains it.
+    """Return the correlation between the scores of neighbouring rows, or 0 if it may be due to chance.
 
-    It is computed in windows, and the median is returned: rows sorted by class have few windows with a change.
+    It is the median over windows of rows. Rows that are sorted by class do not look dependent, because few windows
+    contain a change of class.
     """
     size = min(WINDOW, len(scores) // 4)
     if size < LEAST_WINDOW:
@@ -129,7 +130,7 @@ def subject_pattern(ids: Sequence[str]) -> tuple[str, int, str] | None:
 
 
 def dependence(scores: Sequence[Float], ids: Sequence[Any] | None, **facts: Any) -> Caution | None:
-    """Return a caution if rows look dependent; it is for rows without subjects."""
+    """Return a caution if rows without subjects look dependent."""
     alike = max(map(neighbours, scores))
     words = [] if ids is None else [str(word) for word in ids]
     found = subject_pattern(words) if words else None
@@ -156,12 +157,12 @@ def few_rows(scores: Float, ids: Sequence[Any] | None) -> Caution | None:
     total, most = float(squares.sum()), max(1, int(FEW_ROWS * len(scores)))
     if n_rows < 4 or not total > 0.0:
         return None
-    # More rows are not few, and sorting all of a million takes long.
+    # Only the largest squares matter, and sorting all of a million rows takes long.
     largest = np.argpartition(squares, n_rows - most)[n_rows - most :]
     order = largest[np.argsort(-squares[largest], kind="stable")]
     needed = int(np.searchsorted(np.cumsum(squares[order]), HALF * total)) + 1
     share = float(squares[order[:needed]].sum()) / total
-    # The largest of normal numbers exceeds this share of all squares once in 1,000 (Grubbs' test).
+    # The largest of n_rows normal values exceeds this share of the squares with probability 0.001 (Grubbs' test).
     t = float(stats.t.isf(0.0005 / n_rows, n_rows - 2))
     if needed > most or share < (n_rows - 1) / n_rows * t**2 / (n_rows - 2 + t**2):
         return None
@@ -173,10 +174,10 @@ def few_rows(scores: Float, ids: Sequence[Any] | None) -> Caution | None:
 
 
 def columns(samples: Sequence[Sample], names: Sequence[str], scaled: bool) -> Iterator[Caution]:
-    """Check the columns in the rows that are drawn."""
+    """Yield cautions about columns, from samples of the rows."""
     spreads = []
     for part in samples:
-        # The spread of a column of equal values is exactly 0.
+        # Rounding can make the variance of equal values positive: set their spread to exactly 0.
         low, high = (np.ravel(dense(end)) for end in (part.rows.min(axis=0), part.rows.max(axis=0)))
         rows: Any = part.rows
         variances = RowMoments(rows).variances if is_sparse(rows) else np.var(rows, axis=0, dtype=np.float64)
@@ -189,7 +190,7 @@ def columns(samples: Sequence[Sample], names: Sequence[str], scaled: bool) -> It
         # Columns that number the rows, or have few whole values like codes of categories.
         whole = (rows == np.round(rows)).all(axis=0)
         counting, few = whole & (np.diff(rows, axis=0) > 0.0).all(axis=0), np.zeros_like(whole)
-        # If most columns have whole numbers, these may be counts or answers.
+        # If most columns have whole numbers, they are probably counts or answers to questions, not codes.
         if whole.mean() <= 0.5:
             few[whole] = [1 < len(np.unique(column)) <= FEW_VALUES for column in rows[:, whole].T]
         codes = [("ids", counting), ("codes", few)]
@@ -219,7 +220,7 @@ def columns(samples: Sequence[Sample], names: Sequence[str], scaled: bool) -> It
 
 
 def _placeholders(rows: Float) -> Iterator[tuple[float, int, int]]:
-    """Find values such as -9999 that are far beyond all others of their column."""
+    """Yield values such as -9999, far beyond all other values of their column, with column and number of rows."""
     for extreme in (rows.min(axis=0), rows.max(axis=0)):
         size = np.abs(extreme)
         for place in np.flatnonzero((size >= LEAST_PLACEHOLDER) & (size == np.round(size)))[:1000].tolist():

@@ -24,12 +24,12 @@ from standout.sources._form import word
 
 # Maximum number of components drawn, and of labels with separate colours.
 MOST_COMPONENTS, MOST_LABELS = 4, 12
-# The target has at most the first number of points. The backgrounds share as many, but each may have the second number.
+# The target has at most MOST_POINTS points. All backgrounds share as many, but each may have at least LEAST_POINTS.
 MOST_POINTS, LEAST_POINTS = 2000, 200
 NO_LABEL = "(no label)"
-# Views along the path: fewer if a fit takes longer, none if it takes seconds.
+# Number of views along the path: MOST_VIEWS if a fit costs at most COST_OF_MOST, FEW_VIEWS up to COST_OF_ANY, else 0.
 MOST_VIEWS, FEW_VIEWS, COST_OF_MOST, COST_OF_ANY = 9, 5, 2e9, 4e10
-# Limits of listed outlying rows and of columns for each, and their smallest distance in standard deviations.
+# Maximum number of listed outlying rows, and of columns for each. Minimum distance of a column in standard deviations.
 MOST_LISTED, MOST_NAMED, FAR = 20, 3, 4.0
 
 
@@ -40,7 +40,7 @@ class Sample:
     Attributes
     ----------
     numbers : ndarray of int
-        Their numbers in the dataset, ascending.
+        The numbers of these rows in the dataset, ascending.
     rows : array or CSR array
     """
 
@@ -49,7 +49,7 @@ class Sample:
 
 
 def rounded(values: Any, digits: int = 4) -> list[Any]:
-    """Return numbers with a few digits, as a list; unknown and infinite ones are None."""
+    """Return numbers with a few digits, as a list; NaN and infinite numbers become None."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim > 1:
         return [rounded(row, digits) for row in array]
@@ -68,11 +68,11 @@ class Labels:
     names : list of str
         The words; empty for numbers.
     counts : list of int
-        Rows of each word.
+        Number of rows with each word.
     marks : ndarray
         For each row the position of its label in `names`, or its number.
     separate : bool
-        Whether each word is a single label, without a word for all rare ones.
+        Whether there are several words and each is a single label, so that no word stands for all rare labels.
     """
 
     names: list[str]
@@ -91,7 +91,7 @@ def read_labels(given: Any) -> Labels:
     labels = np.asarray(given)
     if labels.dtype.kind in "fiu" and len(np.unique(labels[np.isfinite(labels)])) > MOST_LABELS:
         return Labels([], [], labels.astype(np.float64), False)
-    # Only NaN differs from itself; it has no label, as other missing values.
+    # Only NaN differs from itself. It becomes NO_LABEL, as other missing values do.
     words = [f"{x:.6g}" if isinstance(x, float) and x == x else word(x) or NO_LABEL for x in labels.tolist()]
     counts = Counter(sorted(words))
     names = sorted(name for name, _ in counts.most_common(MOST_LABELS - (len(counts) > MOST_LABELS)))
@@ -107,7 +107,7 @@ def read_labels(given: Any) -> Labels:
 
 
 def aligned(scores: Sequence[Float], reference: Sequence[Float]) -> list[Float]:
-    """Return scores with the signs that make the target's agree with a reference."""
+    """Return scores, each component with the sign for which the target's scores agree with a reference."""
     first, second = (part - part.mean(axis=0) for part in (scores[0], reference[0]))
     d = min(first.shape[1], second.shape[1])
     signs = np.ones(first.shape[1])
@@ -116,7 +116,7 @@ def aligned(scores: Sequence[Float], reference: Sequence[Float]) -> list[Float]:
 
 
 def packed(views: Sequence[Sequence[Float]]) -> dict[str, Any]:
-    """Return views as 16-bit numbers in base64, x of all points and then y, with the scale of each."""
+    """Return views as 16-bit integers in base64, with their scales. A view is x of all points, then y of all points."""
     scales, data = [], []
     for view in views:
         both = np.concatenate([part[:, :2] for part in view]).T
@@ -151,8 +151,8 @@ class Fit:
     samples : list of Sample
         The rows that are drawn.
     scores, fitted, shown : list of ndarray
-        Scores of all rows of each dataset, held out if there are folds; in-sample scores; scores of the rows that are
-        drawn.
+        For each dataset: `scores` of all rows, held out if there are folds; `fitted`, their in-sample scores; `shown`,
+        the part of `scores` for the rows that are drawn.
     pca : tuple or None
         The ratio and its interval along the first component of PCA of the target, with the folds of the model.
     shown_by_pca : list of ndarray
@@ -192,7 +192,7 @@ class Fit:
             shared = {name: getattr(model, name) for name in names if hasattr(model, name)}
             twin = DiscriminativePCA(min(2, int(model.n_features_in_)), shrinkage=1.0, **shared)
             shown = picture(twin, self.datasets, self.samples, model)
-            # A fit orders components by their ratios, PCA by their variances.
+            # The twin has the components of PCA, but orders them by their ratios. PCA orders them by their variances.
             order = np.argsort(-to_host(twin.eigenvalues_), kind="stable")
             self.pca = twin.ratio_[order[0]], twin.ratio_interval_[order[0]]
             self.shown_by_pca = aligned([part[:, order] for part in shown], self.shown)
@@ -227,7 +227,7 @@ class Fit:
         others = [path["values"][k] for k in places.tolist()]
         values = sorted([path["value"], *(v for v in others if abs(v - path["value"]) > 1e-6 * abs(v))])
         chosen = values.index(path["value"])
-        # In double precision: small values of single-precision rows would need the slowest solver.
+        # Use double precision: with single-precision rows, small values of the path would need the slowest solver.
         own = [Sample(np.arange(len(one.numbers)), one.rows.astype(np.float64)) for one in self.samples]
         parts = [
             InMemory(one.rows, source.name, source.keys)._beside(source, sample.numbers)
@@ -245,7 +245,7 @@ class Fit:
 
 
 def open_fit(model: Any, datasets: list[Source], labels: Any = None, ids: Any = None) -> Fit:
-    """Draw rows of the datasets of a fit. For a pipeline, the report is about the last step, and its columns."""
+    """Return a `Fit` with samples of the rows. For a pipeline it describes the last step, with the columns there."""
     for source in datasets:
         if not source.again:
             advice = "Give data that can be read again, such as standout.scan."
@@ -284,9 +284,9 @@ def scores_of(
 
 
 def picture(model: Any, datasets: Sequence[Source], samples: Sequence[Sample], like_model: Any = None) -> list[Float]:
-    """Fit a model only for a picture, and return its scores of some rows. Its warnings are ignored.
+    """Fit a model only for a picture, and return the scores of the sampled rows. Warnings of the fit are ignored.
 
-    It can share the sums of another model of the same datasets, which are then not read again.
+    If `like_model` has kept the sums of the same datasets, the fit uses them, and the datasets are not read again.
     """
     data = None if like_model is None or like_model.robust is not None else getattr(like_model, "_data", None)
     with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):

@@ -1,4 +1,4 @@
-"""Findings of a fit: one nested plain dict, computed once, that all surfaces show."""
+"""Findings of a fit: one nested dict, from which the page, the terminal and ``summary.json`` are made."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from standout.report import _cautions as cautions
 from standout.report._drawn import MOST_COMPONENTS, Fit, Labels, rounded
 from standout.report._words import said, shortened
 
-# Number of rows shown as images at each end of component 1, and the limit of their pixels in all.
+# Number of rows shown as images at each end of component 1, and maximum number of pixels of all these images.
 IMAGES_AT_END, MOST_PIXELS = 6, 20_000
-# Columns that are listed for each component, and for the means.
+# Maximum number of columns that are listed for each component, and for the means.
 MOST_COLUMNS = 30
-# Differences of means below this many standard deviations are not reported, however significant they are.
+# Smallest difference of means that is reported, in standard deviations, and the largest false discovery rate.
 SIZE, LEVEL = 0.2, 0.05
 
 
@@ -166,20 +166,20 @@ def path_of(model: Any) -> dict[str, Any] | None:
 
 
 def written(step: Any) -> dict[str, Any]:
-    """Return the class of a step of a pipeline, and its parameters that differ from the defaults as Python."""
+    """Return the class of a step of a pipeline, and its non-default parameters as Python code."""
     kind, given = type(step), {}
     for name, one in _changed_params(step).items():
         one = one.item() if isinstance(one, np.generic) else one
         plain = isinstance(one, int | float | bool | None) or (isinstance(one, list | tuple) and len(one) <= 10)
         given[name] = json.dumps(one, ensure_ascii=False) if isinstance(one, str) else repr(one) if plain else "..."
-    # The public module of a class ends before the first underscore.
+    # The public path of a class ends before its first private module.
     parts = kind.__module__.split(".")
     private = [place for place, part in enumerate(parts) if part.startswith("_") and part != "__main__"]
     return {"module": ".".join(parts[: private[0]] if private else parts), "name": kind.__name__, "given": given}
 
 
 def _components(fit: Fit, test: Any, boot: Any) -> list[dict[str, Any]]:
-    """Return the components with their ratios, p-values, and the columns that follow them; none for a kernel."""
+    """Return the components with their ratios, p-values and leading columns. Kernels have no columns."""
     model, found, variances = fit.model, [], []
     for place, (scores, source) in enumerate(zip(fit.scores, fit.datasets, strict=True)):
         weights = source.weights
@@ -236,11 +236,11 @@ def _means(fit: Fit) -> dict[str, Any] | None:
 
 
 def _labels(fit: Fit, marks: Labels, name: str) -> dict[str, Any]:
-    """Return the labels, and the share of rows that K-means puts into the wrong group, here and in PCA's view."""
+    """Return the labels, and the share of rows that K-means groups wrongly, in the view of the fit and of PCA."""
     own = marks.marks[fit.samples[0].numbers]
     errors: list[float | None] = [None, None]
     for place, view in enumerate([fit.shown[0], fit.shown_by_pca[0]]):
-        # Limit far rows, because a few of them would form a separate group.
+        # Clip outlying rows, because a few of them would form a separate group.
         low, high = np.quantile(view[:, :2], [0.25, 0.75], axis=0)
         inside = np.clip(view[:, :2], low - 3.0 * (high - low), high + 3.0 * (high - low))
         separate = marks.separate and len(np.unique(own)) == len(marks.names)
@@ -294,7 +294,7 @@ def _verdict(found: dict[str, Any], dependent: bool) -> str:
         return "no ratio"
     significant = one["significant"]
     largest = max((column["effect"] ** 2 for column in means["columns"]), default=0.0) if means else 0.0
-    # The test of the means is for independent rows, or subjects.
+    # The test of the means assumes independent rows or subjects. If rows look dependent, only a large shift decides.
     if found["center"] == "own" and (
         largest > max(one["ratio"], 1.0) or (largest > 0.0 and significant is False and not dependent)
     ):

@@ -18,18 +18,18 @@ import numpy as np
 from standout._messages import require_extra
 
 MINUS = "\N{MINUS SIGN}"
-# Control characters, characters that change the direction of the text after them, and halves of characters.
+# Control characters, characters that set the direction of text, and surrogates (halves of characters).
 UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """Write a number with a few digits: 8.13, 1,240, 0.0021, 3.1e-7."""
+    """Return a number as text with a few digits: 8.13, 1,240, 0.0021, 3.1e-7."""
     if value is None or not isfinite(value):
         return "unknown"
     if value == 0:
         return "0"
     sign, size = MINUS if value < 0 else "", abs(value)
-    # Rounded first: 0.9996 becomes 1.00, not 1.000.
+    # Round before counting digits: 0.9996 becomes 1.00, not 1.000.
     mantissa, exponent = f"{size:.{digits - 1}e}".split("e")
     if size >= 1e6 or size < 1e-4:
         return f"{sign}{mantissa}e{int(exponent)}".replace("e-", f"e{MINUS}")
@@ -37,31 +37,31 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def brief(value: float | None) -> str:
-    """Write a parameter: two digits, without zeros at the end."""
+    """Return the value of a parameter as text: two digits, without zeros at the end."""
     shown = number(value, 2)
     return shown.rstrip("0").rstrip(".") if "." in shown and "e" not in shown else shown
 
 
 def decimals(value: float, count: int = 2) -> str:
-    """Write a correlation or an effect size: two decimals."""
+    """Return a correlation or an effect size as text with two decimals."""
     shown = f"{value:.{count}f}"
     return shown.lstrip("-") if not shown.strip("-0.") else shown.replace("-", MINUS)
 
 
 def counted(count: int, noun: str) -> str:
-    """Write a number of things: 1 row, 2 rows."""
+    """Return a count with its noun: 1 row, 2 rows."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def percent(share: float) -> str:
-    """Write a share: 12 %, 0.4 %."""
+    """Return a share as text in percent: 12 %, 0.4 %."""
     value = 100.0 * share
     shown = f"{value:.1f}" if 0.05 <= value < 9.95 or 90.05 < value < 99.95 else f"{value:.0f}"
     return f"{shown.removesuffix('.0')} %"
 
 
 def p_value(chance: float, sign: str = "") -> str:
-    """Write a p-value: 0.031, < 0.001; in a sentence with a sign: = 0.031."""
+    """Return a p-value as text: 0.031, < 0.001, or with the sign of a sentence: = 0.031."""
     return "< 0.001" if chance < 0.001 else f"{sign}{chance:.2g}"
 
 
@@ -139,12 +139,12 @@ def page(found: Mapping[str, Any]) -> str:
     Parameters
     ----------
     found : dict
-        From `findings`, also if they were read from JSON.
+        The result of `findings`, or the same dict read from JSON.
 
     Returns
     -------
     str
-        Write it to a file whose name ends in ``.html``, in UTF-8.
+        HTML. Write it in UTF-8 to a file whose name ends in ``.html``.
 
     Examples
     --------
@@ -163,7 +163,7 @@ def page(found: Mapping[str, Any]) -> str:
 
     script = static("charts.js") + static("page.js")
     facts: dict[str, Any] = {"f": found, "css": Markup(static("page.css")), "script": Markup(script)}
-    # A second line of defence after escaping: the page can neither load anything nor run other scripts.
+    # Besides escaping, the page has a security policy: it can neither load anything nor run other scripts.
     facts["hash"] = hashlib.sha256(script.encode()).digest()
     return str(environment(html=True).get_template("page.html.j2").render(facts)).lstrip()
 

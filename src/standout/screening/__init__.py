@@ -40,7 +40,7 @@ def plot_screen(table: Any, ax: Any = None, *, effects: Any = None, most: int = 
         size, shares = (12, 1.8 + 0.22 * len(shown)), {"width_ratios": [1, 1.6]}
         figure, (ax, heat) = plt.subplots(1, 2, figsize=size, layout="constrained", gridspec_kw=shares)
         values = effects.reindex(shown.index).to_numpy()
-        # A few huge shifts should not make the others pale, and small ones should not look large.
+        # A few huge shifts must not make all others pale. A limit of at least 1 keeps small shifts pale.
         limit = max(float(np.nanquantile(np.abs(values), 0.95)), 1.0)
         picture = heat.imshow(values, aspect="auto", cmap="PuOr_r", vmin=-limit, vmax=limit)
         heat.set_yticks([])

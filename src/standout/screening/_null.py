@@ -38,12 +38,12 @@ TINY = 1e-12
 POWER_SCORE = 0.8416
 # Each half of the controls needs rows for a covariance and for null draws.
 LEAST_CONTROLS = 20
-# With fewer control groups than the first number, rows are treated as independent. With fewer than the second, a
-# warning is shown.
+# With fewer than LEAST_GROUPS control groups, rows are treated as independent. With fewer than ENOUGH_GROUPS, a warning
+# is shown.
 LEAST_GROUPS, ENOUGH_GROUPS = 4, 8
 # A group needs this many control rows for its own control mean.
 LEAST_IN_GROUP = 5
-# Fewer rows have no variance in each half.
+# Minimum number of rows for a spread: each half needs two rows for a variance.
 LEAST_SPREAD = 4
 
 
@@ -51,12 +51,12 @@ LEAST_SPREAD = 4
 
 
 def clipped(rows: Array, limit: float) -> Array:
-    """Return rows of at most the limit's length: longer ones are shortened."""
+    """Return the rows. Rows that are longer than the limit are shortened to this length."""
     return rows * np.minimum(1, limit / np.maximum(np.linalg.norm(rows, axis=1), TINY))[:, None]
 
 
 def limit_of(rows: Array) -> float:
-    """Return the distance beyond which rows are far out, in standard deviations of a column."""
+    """Return the length beyond which a row is outlying, in standard deviations of a column."""
     return 1.5 * float(np.median(np.linalg.norm(rows, axis=1))) + 2
 
 
@@ -74,7 +74,7 @@ class Units:
         self.variance = float((weights @ (means - self.mean) ** 2).sum()) / max(self.n - 1, 1)
 
     def distance(self, center: Array | float, noise: float) -> float:
-        """Return the squared distance of the mean from a center without bias; `noise` is the center's own."""
+        """Return the unbiased squared distance of the mean from a center with the squared error `noise`."""
         return float(((self.mean - center) ** 2).sum()) - self.variance / self.total - noise
 
 
@@ -91,15 +91,15 @@ def intraclass(rows: Array, codes: Codes) -> float:
 def leading(rows: Array) -> Array:
     """Return a unit vector along which the rows have a large second moment, by power iterations.
 
-    Draws and targets get the same number of iterations, so that it does not matter for the tests whether they converge.
-    They do if the second vector has a much smaller moment, as for a label that stands out.
+    Draws and targets get the same number of iterations, so that the tests are valid even without convergence. The
+    iterations converge if the second largest moment is much smaller, as for a label that stands out.
     """
     squares = np.einsum("ij,ij->i", rows, rows)
     vector = rows[squares.argmax()]
     for _ in range(POWER_STEPS):
         vector = (rows @ vector) @ rows
         vector /= max(float(squares.sum()), TINY)
-    # Eigenvalues are at most 1: the vector becomes small, but not as small as the limits of double precision.
+    # Divided by the sum of squares, eigenvalues are at most 1. The vector becomes small, but does not underflow.
     return vector / max(float(np.sqrt(vector @ vector)), 1e-100)
 
 
@@ -116,10 +116,10 @@ def halves(codes: Codes, rng: np.random.Generator) -> tuple[Mask, Mask]:
 
 
 def spread_of(scores: Array, held: Mask, known: Array, others: Mask, clip: float = CLIP) -> Array:
-    """Return the variance of the held rows' scores in units of the others' variance, as a mean over halves.
+    """Return the variance of the held rows' scores over the variance of the others' scores, as a mean over halves.
 
-    Scores along the vectors of the other halves are in the second last axis. Scores beyond `clip` standard deviations
-    of the others are set to this limit.
+    `scores` has the held rows, `known` has the others. The second last axis has one vector for each half, found in the
+    other half. Scores beyond `clip` standard deviations of the others are set to this limit.
     """
     deviations, limit = _deviations(known, others), np.inf
     if clip < np.inf:
@@ -130,12 +130,12 @@ def spread_of(scores: Array, held: Mask, known: Array, others: Mask, clip: float
 
 
 def _deviations(scores: Array, mask: Mask) -> Array:
-    """Return chosen scores about their mean, and 0 for the others."""
+    """Return chosen scores minus their mean, and 0 for all other scores."""
     return np.where(mask, scores - (scores * mask).sum(-1, keepdims=True) / mask.sum(-1, keepdims=True), 0)
 
 
 def scaled_spread(spread: Any, n: float, m: float) -> Any:
-    """Return the log spread of `n` against `m` effective rows without its bias for normal scores, over its scale."""
+    """Return the log spread of `n` against `m` effective rows, minus its bias for normal scores, over its scale."""
     return (np.log(spread) + 1 / n - 1 / m) / np.sqrt(1 / n + 1 / m)
 
 
@@ -143,10 +143,11 @@ def scaled_spread(spread: Any, n: float, m: float) -> Any:
 
 
 class Null:
-    """A Pearson type III law (a shifted gamma law) of each scaled statistic by size, and of their sum.
+    """The null distribution of each scaled statistic at each size, and of the sum of their negative log p-values.
 
-    It is fitted to the moments of the draws of all sides, of shape (n_draws, statistics) for every size. `moments` has
-    the shape (n_sizes, statistics, mean and standard deviation and skewness).
+    Each is a Pearson type III law (a shifted gamma law) with the moments of the draws of all sides. The draws of a size
+    have the shape (n_draws, statistics). `moments` has the shape (n_sizes, statistics + 1, 3): mean, standard deviation
+    and skewness of each statistic, and of the sum in the last place.
     """
 
     def __init__(self, sizes: Codes, sides: list[list[Array]]) -> None:
@@ -158,7 +159,7 @@ class Null:
         self.moments = np.concatenate([self.moments, sums], axis=1)
 
     def at(self, size: int) -> Array:
-        """Return mean, standard deviation and skewness of the statistics, interpolated."""
+        """Return mean, standard deviation and skewness of the statistics, interpolated between sizes."""
         place = float(np.interp(np.log(size), np.log(self.sizes), np.arange(len(self.sizes))))
         low = int(place)
         high = min(low + 1, len(self.sizes) - 1)
@@ -173,11 +174,11 @@ class Null:
         return z, np.nan_to_num(logarithms, nan=1.0)
 
     def test(self, size: int, scaled: Array) -> tuple[Array, float]:
-        """Return the statistics in null standard deviations, and one p-value of all: of Fisher's sum."""
+        """Return the statistics in null standard deviations, and one p-value that combines them by Fisher's sum."""
         z, logarithms = self.logarithms(size, scaled)
         mean, deviation, skewness = self.at(size)[-1]
         total = logarithms.sum()
-        # Brown's gamma law fits the bulk. Its tail is too short if some statistics depend on each other more.
+        # Brown's gamma law fits the centre. Its tail is too short if some pairs of statistics are more dependent.
         p_value = gamma.sf(total, (mean / deviation) ** 2, scale=deviation**2 / mean)
         if total > mean + deviation:
             p_value = max(p_value, pearson3.sf((total - mean) / deviation, skewness))
@@ -187,7 +188,7 @@ class Null:
         """Return the smallest shift that is found with a power of 80 %."""
         mean, deviation, skewness = self.at(size)[0]
         limit = scale * (mean + deviation * pearson3.isf(level, skewness))
-        # A shift d adds 4 d noise scale to the variance. Solve d - limit = score sqrt(variance) for d.
+        # A shift d adds 4 * d * noise * scale to the variance. Solve d - limit = POWER_SCORE * sqrt(variance) for d.
         middle = limit + 2 * POWER_SCORE**2 * noise * scale
         return float(middle + np.sqrt(max(middle**2 - limit**2 + (POWER_SCORE * deviation * scale) ** 2, 0)))
 
@@ -195,16 +196,17 @@ class Null:
 def moments_of(draws: Array) -> Array:
     """Return mean, standard deviation and skewness of the draws of one statistic."""
     known = draws[np.isfinite(draws)] if np.isfinite(draws).any() else draws
-    # One chi-squared variable has a skewness of 2.83. Distributions of squares are not skewed to the left.
+    # Limit the skewness: a square of a normal variable has 2.83, and sums of squares are not skewed to the left.
     return np.array([known.mean(), known.std(ddof=1) + TINY, np.clip(skew(known), 0, 2.83)])
 
 
 def moments_of_sum(draws: Array) -> Array:
     """Return mean, standard deviation and skewness of the sum of logarithms, from draws of shape (n_draws, statistics).
 
-    Negative logarithms of p-values are exponential. They are treated as squares of normal pairs: the normal correlation
-    is the root of their correlation, and its eigenvalues weight a sum of independent exponential variables. The
-    skewness of this sum has a smaller error than the skewness of the draws.
+    Negative logarithms of p-values have exponential laws. In the model for the skewness, each is half the squared
+    length of a pair of normal variables. The correlation of these variables is the root of the covariance of the
+    logarithms. The sum then equals a sum of independent exponential variables, weighted by the eigenvalues of this
+    correlation. Its skewness has a smaller error than the skewness of the draws.
     """
     values = linalg.eigvalsh(np.sqrt(np.maximum(np.cov(draws.T), 0)))
     sums = draws.sum(1)
@@ -212,14 +214,14 @@ def moments_of_sum(draws: Array) -> Array:
 
 
 def _smooth(found: Array) -> Array:
-    """Return moments by size; neighbouring sizes have weights 1/4, 1/2, 1/4."""
+    """Return moments that are smoothed over neighbouring sizes, with weights 1/4, 1/2, 1/4."""
     smooth = ndimage.convolve1d(found, [0.25, 0.5, 0.25], axis=0, mode="nearest")
-    # Sizes without a spread have no neighbours.
+    # Moments of the spread are NaN at the smallest sizes. Beside them, do not smooth.
     return np.where(np.isfinite(smooth), smooth, found)
 
 
 def combined(p_values: Array) -> float:
-    """Return one p-value of several that may depend on each other: the Cauchy combination."""
+    """Return the Cauchy combination of p-values, which may depend on each other."""
     p = np.minimum(p_values, 0.99)
     # For small p, tan((1/2 - p) pi) is 1 / (p pi), without cancellation.
     total = float(np.mean(np.where(p < 1e-8, 1 / (p * np.pi), np.tan((0.5 - p) * np.pi))))
@@ -234,37 +236,37 @@ class Space:
 
     Parameters
     ----------
-    raw, others : arrays, about the mean of all controls
+    raw, others : arrays, with the mean of all controls subtracted
         The reference rows, and the other half of the controls.
-    subjects : number of the unit of each reference row
+    subjects : number of the independent unit of each reference row
     within : whether every row is compared with the controls of its group
     """
 
     def __init__(self, raw: Array, others: Array, subjects: Codes, within: bool) -> None:
         self.raw, self.limit = raw, limit_of(raw)
         self.reference = clipped(raw, self.limit)
-        # The whitening was fitted to these rows: they are shorter, with another limit.
+        # The whitening was fitted to the others, so they are shorter and need a separate limit.
         rest = clipped(others, limit_of(others))
         self.center = (self.reference.sum(0) + rest.sum(0)) / (len(raw) + len(rest))
         self.correlation = intraclass(self.reference, subjects)
         self.raw_variance = Units(raw, subjects, self.correlation).variance
         self.variance = Units(self.reference, subjects, self.correlation).variance
-        # Means of groups are subtracted before rows are clipped, so outlying rows increase their errors.
+        # Means of groups are subtracted before rows are clipped, so outlying rows increase the errors of the means.
         self.control_variance = self.raw_variance if within else self.variance
 
     def effective(self, counts: Codes) -> float:
-        """Return the effective number of rows of subjects."""
+        """Return the effective number of rows of subjects that have `counts` rows."""
         return float((counts / (1 + np.maximum(counts - 1, 0) * self.correlation)).sum())
 
     def scaled_shift(self, near: Array, n_controls: float, codes: Codes) -> float:
-        """Return the squared distance of the means of clipped rows without bias, over its scale."""
+        """Return the unbiased squared distance between the means of clipped rows and of controls, over its scale."""
         units, noise = Units(near, codes, self.correlation), self.control_variance / n_controls
-        # Pairs of rows of one subject are left out of the shift; draws of single rows have no such pairs.
+        # The shift leaves out pairs of rows of one subject. Draws have no such pairs, so adjust the scale.
         shift = units.distance(self.center, noise) * np.sqrt((1 - 1 / units.n) / (1 - 1 / len(near)))
         return float(shift / (1 / units.total + noise / max(self.variance, TINY)))
 
     def drawn_shifts(self, drawn: Mask) -> Array:
-        """Return the scaled shift of each set of reference rows against the rest."""
+        """Return the scaled shift of each drawn set of reference rows against the remaining rows."""
         chosen, squares = np.stack([drawn, ~drawn]), (self.reference**2).sum(1)
         n = chosen.sum(-1)
         means = chosen @ self.reference / n[..., None]
@@ -273,7 +275,7 @@ class Space:
         return np.asarray((((means[0] - means[1]) ** 2).sum(1) - noise) / scale)
 
     def drawn_spreads(self, order: Codes, size: int) -> Array:
-        """Return the scaled spread of the first rows of each order against the rest."""
+        """Return the scaled spread of the first `size` rows of each order against the remaining rows."""
         half, m, ranks = size // 2, len(self.reference), np.argsort(order, axis=1)[:, None]
         # Two ways to split a set: in the middle, and into even and odd places.
         places = [slice(half), slice(half, size), slice(0, size, 2), slice(1, size, 2)]
@@ -290,8 +292,8 @@ class Side:
 
     Parameters
     ----------
-    fitted, held : arrays, about the mean of all controls
-    subjects : number of the unit of each held row
+    fitted, held : arrays, with the mean of all controls subtracted
+    subjects : number of the independent unit of each held row
     within : whether every row is compared with the controls of its group
     shrinkage : float
     counts : number of rows of each control group, if groups are the units
@@ -300,7 +302,7 @@ class Side:
     def __init__(
         self, fitted: Array, held: Array, subjects: Codes, within: bool, shrinkage: float, counts: Codes | None = None
     ) -> None:
-        # The whitening of the shrunken covariance; with fewer rows than columns, in the span of the rows.
+        # Decompose the covariance for the whitening. With fewer rows than columns, do so in the span of the rows.
         rows, (n, width) = fitted - fitted.mean(0), fitted.shape
         if n < width:
             roots, vectors = linalg.svd(rows, full_matrices=False)[1:]
@@ -325,10 +327,10 @@ class Side:
         return self._rest * rows + scores @ self._basis.T if self._rest else scores
 
     def measure(self, rows: Array, codes: Codes, n_controls: float, rng: np.random.Generator) -> dict[str, Any]:
-        """Return shift, spread and ratio of a target, and the scaled statistics of the test, from clipped rows.
+        """Return shift, spread and ratio of a target, and the scaled statistics of the test.
 
-        `codes` are the units of the rows, `n_controls` is the number of independent control rows. If groups are the
-        units, it is computed from the rows of all control groups.
+        Only the statistics use clipped rows. `codes` are the units of the rows. `n_controls` is the number of
+        independent control rows. If groups are the units, an effective number of rows replaces it.
         """
         white, raw, counts = self.white, self.whitened(rows), np.bincount(codes)
         totals = [n_controls] * 2
@@ -378,17 +380,17 @@ class Side:
 
 
 class Controls:
-    """Control rows about their mean, or about the mean of their group if other labels have rows of the same groups.
+    """Control rows minus their mean, or minus the mean of their group if other labels have rows of the same groups.
 
     Attributes
     ----------
     rows : the centred control rows
-    groups : their groups
+    groups : the groups of these rows
     kind : "rows" if rows are independent, "subjects" if groups are, "within" if every row is compared with the controls
         of its group
     means : one mean, or one for each group
     counts : number of control rows behind each mean, 0 if there are too few
-    variances : of every column
+    variances : variance of every column
     """
 
     def __init__(self, rows: Array, groups: Codes | None, target_groups: Codes | None) -> None:
@@ -412,14 +414,14 @@ class Controls:
             where = f" in groups with {LEAST_IN_GROUP} or more" if self.kind == "within" else ""
             problem = f"There are {known.sum()} control rows{where}, but at least {LEAST_CONTROLS} are required"
             raise InvalidValueError(problem, advice="Give more control rows.")
-        # Rows about the mean of n rows have (n - 1) / n of the variance.
+        # Subtracting the mean of n rows multiplies the variance by (n - 1) / n. Undo this.
         stretch = np.sqrt(counts / np.maximum(counts - 1, 1))
         self.rows = (rows[known] - self.means[cells[known]]) * stretch[cells[known], None]
         self.groups = None if groups is None else groups[known]
         self.variances = self.rows.var(0, ddof=1)
 
     def centred(self, rows: Array, groups: Codes | None) -> tuple[Array, Codes | None, float]:
-        """Return rows about the control mean, their groups, and the effective number of control rows."""
+        """Return rows minus the control mean, their groups, and the effective number of control rows."""
         cells = groups if self.kind == "within" and groups is not None else np.zeros(len(rows), dtype=np.intp)
         known = self.counts[cells] > 0
         share = np.bincount(cells[known], minlength=len(self.counts)) / max(known.sum(), 1)

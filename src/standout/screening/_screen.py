@@ -35,9 +35,9 @@ LEAST_DRAWS = 40
 LARGEST_SIZE = 2000
 # A random sample of this many rows represents a larger label.
 MOST_ROWS = 20_000
-# Size of a batch of labels, in numbers.
+# Approximate number of values (rows x columns) that are read at a time, for several labels.
 BLOCK_NUMBERS = 2**23
-# Columns whose spreads differ by more than this factor are hardly in the same units.
+# Columns whose spreads differ by more than this factor probably have different units.
 UNEQUAL_SPREADS = 100.0
 
 
@@ -84,7 +84,7 @@ class Screen:
 
     def __str__(self) -> str:
         shown = self.table[["rows", "ratio", "shift", "spread", "q_value", "verdict"]].head(MOST_SHOWN)
-        # The columns of the larger one: the shift, or the spread minus 1.
+        # Show the leading columns of the larger effect: the shift, or the spread minus 1.
         by_shift = self.table["shift"] >= self.table["spread"] - 1.0
         shown = shown.assign(columns=self.table["shift_columns"].where(by_shift, self.table["spread_columns"]))
         return f"{self.summary()}\n{shown.to_string(float_format='{:.3g}'.format)}"
@@ -121,8 +121,8 @@ def screen(
         The label of the control rows.
     groups : array-like of shape (n_rows,), default=None
         The guide, replicate, donor or other subject of each row. If labels share groups with the controls, every row
-        is compared with the controls of its group. Otherwise groups are the units: only rows of different groups are
-        multiplied for the shift, and the intraclass correlation of the control groups scales the null draws.
+        is compared with the controls of its group. Otherwise groups are the units: the shift uses only products of rows
+        of different groups, and the intraclass correlation of the control groups scales the null draws.
     background : dataset, default=None
         The control rows, if they are not in `X`.
     background_groups : array-like, default=None
@@ -139,7 +139,7 @@ def screen(
     n_columns : int, default=5
         Number of leading columns in the table.
     random_state : int or None, default=0
-        Seed of the halves and of the draws.
+        Seed of the random halves of the controls and of the null draws.
 
     Returns
     -------
@@ -151,8 +151,9 @@ def screen(
     The controls are split into halves. One half gives the whitening, the other half the null draws; then the halves are
     exchanged. Four statistics are tested: the shift and the spread, with and without whitening. Their p-values come
     from Pearson type III laws with the mean, the standard deviation and the skewness of the draws at the size of the
-    label. Fisher's sum combines four p-values, the Cauchy combination the two halves. Tests clip outlying rows;
-    the shift, the spread and the ratio in the table do not. A random sample of 20,000 rows represents a larger label.
+    label. Fisher's sum combines the four p-values. The Cauchy combination combines the results of the two halves. Tests
+    clip outlying rows; the shift, the spread and the ratio in the table use rows as they are. A random sample of 20,000
+    rows represents a larger label.
 
     Examples
     --------

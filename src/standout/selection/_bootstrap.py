@@ -1,4 +1,4 @@
-"""The bootstrap: how far components, ratios and correlations move when rows or subjects are drawn again."""
+"""The bootstrap: how much components, ratios and correlations change when rows or subjects are drawn again."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ from standout.selection._inference import opened, seed_of
 from standout.selection._resample import make_deck
 from standout.sources import Source
 
-# Limit correlations to the range of Fisher's z.
+# Largest correlation, because Fisher's z of 1 is infinite. SMALLEST avoids a division by zero.
 LARGEST_CORRELATION, SMALLEST = 1.0 - 1e-9, 1e-300
 
 
 @dataclass(frozen=True, eq=False)
 class Bootstrap:
-    """How sure are the ratios, correlations and directions of a model?
+    """How uncertain are the ratios, correlations and directions of a model?
 
     Attributes
     ----------
     ratio_intervals : ndarray of shape (n_components, 2)
-        Interval of each ratio, from the rows that were not drawn.
+        Interval of each ratio, computed from `ratios`.
     ratios : ndarray of shape (n_draws, n_components)
-        Ratio of the rows that were not drawn along the components of each draw.
+        Ratio along each component of each draw, computed on the rows that were not drawn.
     correlation_intervals : ndarray of shape (n_components, n_features, 2) or None
-        Interval of the correlation of each column with each score. None for the kernel methods if the rows are not in
-        memory.
+        Interval of the correlation of each column with each score. None for the kernel methods.
     angles : ndarray of shape (n_components,)
-        Median angle in degrees between the scores of a draw and those of all rows: 0 if they agree, 90 if they have
-        nothing in common.
+        Median angle in degrees between the scores of a draw and the scores of the fit: 0 if they agree, 90 if they are
+        uncorrelated.
     angle_draws : ndarray of shape (n_draws, n_components)
+        The angle of each draw.
     level : float
-        Share of intervals that should contain the truth.
+        Share of intervals that should contain the true value.
     n_draws : int
     unit : {"rows", "blocks", "subjects"}
         The units that are drawn with replacement.
@@ -80,10 +80,10 @@ def bootstrap(
     progress: bool = False,
     **rows: Any,
 ) -> Bootstrap:
-    """How far would the components move with other rows from the same source?
+    """How much would the components change with other rows from the same source?
 
-    Rows, or whole subjects, of each dataset are drawn with replacement, and the problem of the fit is solved again,
-    with the regularisation that the fit chose.
+    Rows, or whole subjects, of each dataset are drawn with replacement. The problem of the fit is solved again for each
+    draw, with the regularisation of the fit.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def bootstrap(
         As in ``fit``.
     n_draws : int, default=200
     level : float, default=0.9
-        Share of intervals that should contain the truth.
+        Share of intervals that should contain the true value.
     n_jobs : int or None, default=None
         Number of threads.
     random_state : int, RandomState instance or None, default=None
@@ -101,7 +101,7 @@ def bootstrap(
     progress : bool, default=False
         Show a progress bar.
     **rows
-        Arrays beside the rows, as in `permutation_test`. With groups, whole subjects are drawn.
+        Further data of each row, as in `permutation_test`. With groups, whole subjects are drawn.
 
     Returns
     -------
@@ -110,8 +110,8 @@ def bootstrap(
     Notes
     -----
     The ratio of the drawn rows is too large, because components were fitted to them. Therefore ratios are computed on
-    the other rows. Intervals of correlations are symmetric about the estimate in Fisher's z. They do not include the
-    bias of the shrinkage.
+    the rows that were not drawn. Intervals of correlations are symmetric about the estimate in Fisher's z. They do not
+    include the bias of the shrinkage.
 
     Examples
     --------
@@ -152,14 +152,14 @@ def _fisher_intervals(estimate: Float, draws: Float, level: float) -> Float:
 
 
 class _Refit:
-    """The problem of a fit, solved again for units that are drawn several times.
+    """The problem of a fit, solved again for units that are drawn with replacement.
 
     Parameters
     ----------
     sources : list of Source
     problem : Problem
     components : array of shape (n_features, d)
-        The components of the fit. Those of draws have their order and signs.
+        The components of the fit. The components of each draw get the same order and signs.
     rng : Generator
     linear : bool
         Whether components are directions in the columns of the data.
@@ -172,7 +172,7 @@ class _Refit:
         self.deck = make_deck(sources, weights, problem, rng, spanned=True, thinned=False)
         self.problem, self.linear = replace(problem, n_covariates=0), linear
         once = np.ones(len(self.deck.plan.homes))
-        # The target, the components and the correlations of the fit.
+        # Reference values: with every unit drawn once, these are the values of the fit.
         self.target = self._moments(once)[0]
         self.reference = components if self.deck.span is None else self.deck.span.drop(components)
         self.images = self.target.apply(self.reference)
@@ -201,12 +201,12 @@ class _Refit:
         return self._left_out(times, vectors), angles, self._correlations(times, vectors)
 
     def _left_out(self, times: Float, vectors: Float) -> Float:
-        """Return the ratio of the units that were not drawn along vectors; NaN if a dataset has fewer than two."""
+        """Return the ratio of the units that were not drawn, along vectors; NaN if a dataset has fewer than two."""
         left, weights = (times == 0).astype(np.float64), self.problem.weights
         if np.min(np.bincount(self.deck.plan.homes, weights=left)) < 2:
             return np.full(vectors.shape[1], np.nan)
         parts = self._moments(left)
-        # Unbiased, although the mean is estimated.
+        # Factors n / (n - 1) for unbiased variances, because the means are estimated.
         free = [part.total_weight / max(part.total_weight - 1.0, 1.0) for part in parts]
         own, *others = [by * to_host(part.variance(vectors)) for by, part in zip(free, parts, strict=True)]
         if self.problem.center == "background":
@@ -216,7 +216,7 @@ class _Refit:
             return np.asarray(own / mixed(weights, others))
 
     def _correlations(self, times: Float, vectors: Float) -> Float:
-        """Return the correlation of each column with each score in the target; none for a kernel."""
+        """Return the correlation of each column with each score in the target; empty for a kernel."""
         if not self.linear:
             return np.zeros(0)
         hand = self.deck.drawn(times)[0]

@@ -12,18 +12,19 @@ from standout.problem import Problem, Sums, adjusted, column_scale, solve, solve
 from standout.selection._data import Data, together
 from standout.selection._held_out import held_variances
 
-# The share of the best mean log ratio that a more regularised value has to keep.
+# A more regularised value must have at least this share of the best mean log ratio.
 KEPT = 0.7
-# Shrinkage, from the paper's formula to nearly PCA: equal steps of the logarithm of the ridge r, s = r / (1 + r).
+# Values of shrinkage s = r / (1 + r), from 0 (the paper's formula) to nearly PCA. The ridges r have equal steps of the
+# logarithm.
 _RIDGES = np.geomspace(1e-2, 32.0, 13)
 PATHS = {
     "shrinkage": np.concatenate([[0.0], _RIDGES / (1.0 + _RIDGES)]),
-    # In units of the ratio of the total variances, from large values to 0.
+    # In units of the target's total variance divided by the total variance of the backgrounds.
     "alpha": np.concatenate([np.geomspace(50.0, 0.02, 16), [0.0]]),
     # In units of the backgrounds' mean variance.
     "epsilon": np.geomspace(1e-6, 1e2, 14),
 }
-# Numbers of columns that are compared.
+# How many different numbers of columns are compared.
 N_COUNTS = 15
 
 
@@ -40,9 +41,9 @@ class Path:
     log_ratios : ndarray of shape (g,)
         Mean over folds and components of the logarithm of the held-out ratio.
     errors : ndarray of shape (g,)
-        Standard error of the difference to the best.
+        Standard error of the difference to the best value.
     best, chosen : int
-        The value with the largest mean, and the value that was chosen.
+        Index of the value with the largest mean, and of the value that was chosen.
     reason : str
         Why no choice was possible; empty otherwise.
 
@@ -73,11 +74,11 @@ class Path:
 
 
 def rule(log_ratios: Float) -> tuple[int, int]:
-    """Which value of a path is best on held-out rows, and which one is chosen?
+    """Which value of a path is best on held-out rows, and which value is chosen?
 
-    Find the most regularised value up to which all values keep 70 % of the best mean log ratio. Choose the value
-    halfway between it and the best, in steps of the path. If the best mean log ratio is not positive, the best value is
-    chosen.
+    A value after the best one is good if its mean log ratio is at least 70 % of the best. Let k be the number of good
+    values that directly follow the best value. The chosen value is k / 2 steps after the best value, rounded down. If
+    the best mean log ratio is not positive, the best value is chosen.
 
     Parameters
     ----------
@@ -98,12 +99,12 @@ def rule(log_ratios: Float) -> tuple[int, int]:
     usable = np.where(np.isfinite(log_ratios), log_ratios, -np.inf)
     best = int(np.argmax(usable))
     good = (usable[best + 1 :] >= KEPT * usable[best]) & (usable[best] > 0.0)
-    # Move by half of the number of good values that directly follow the best one.
+    # Move by half of the number of good values that directly follow the best value.
     return best, best + int(np.argmin(np.append(good, False))) // 2
 
 
 def grid(problem: Problem, sums: Sums, paths: dict[str, Float] = PATHS) -> tuple[str, list[Problem]]:
-    """Return the name of the parameter that is chosen, and the problem at each of its values."""
+    """Return the name of the regularisation parameter, and the problem at each of its values."""
     backgrounds = sums.moments[1:]
     name, unit = "shrinkage" if problem.epsilon is None else "epsilon", 1.0
     if problem.kind == "difference":
@@ -114,19 +115,19 @@ def grid(problem: Problem, sums: Sums, paths: dict[str, Float] = PATHS) -> tuple
     values = unit * paths[name]
     degrees = sum(part.count - 1 for part, weight in zip(backgrounds, problem.weights, strict=True) if weight > 0.0)
     if name == "shrinkage" and 0.8 * degrees <= sums.dimension:
-        # Without shrinkage a background with fewer rows than columns lacks directions.
+        # Without shrinkage, backgrounds with too few rows do not vary in all directions.
         values = values[values > 0.0]
     return name, [replace(problem, **{name: float(value)}) for value in values]  # type: ignore[arg-type]
 
 
 def ridge_unit(problem: Problem, sums: Sums) -> float:
-    """Return the unit of a kernel's ridge: the mean variance of the backgrounds, or of the target if they have none."""
+    """Return the unit of a kernel's ridge: the backgrounds' mean variance, or the target's if theirs is zero."""
     own, spread = _sizes(problem, sums)
     return (spread or own) / (sums.moments[0].n_features - problem.n_covariates) or float(np.finfo(np.float64).tiny)
 
 
 def _sizes(problem: Problem, sums: Sums) -> tuple[float, float]:
-    """Return the total variance of the target and of the backgrounds, without covariates, of scaled columns."""
+    """Return the total variances of target and backgrounds, of scaled columns, without effects of covariates."""
     variances = [adjusted(part, problem.n_covariates).variances for part in sums.moments]
     if problem.scale is not None and sums.scaled is None:
         squares = column_scale(variances, problem) ** 2
@@ -136,12 +137,12 @@ def _sizes(problem: Problem, sums: Sums) -> tuple[float, float]:
 
 
 def choose(problem: Problem, data: Data, *, seed: int = 0) -> tuple[Problem, Path]:
-    """Choose shrinkage, α or ε by held-out folds.
+    """Return the problem with the shrinkage, α or ε that held-out folds choose, and the path.
 
     Returns
     -------
     problem : Problem
-        With the value that was chosen.
+        The problem with the chosen value.
     path : Path
     """
     name, problems = grid(problem, data.sums(problem))
@@ -157,7 +158,7 @@ def choose(problem: Problem, data: Data, *, seed: int = 0) -> tuple[Problem, Pat
 
 
 def path_of(name: str, values: Float, judged: Float) -> Path:
-    """Apply the rule to the mean log ratios of each fold, an array of shape (n_folds, g)."""
+    """Return the path, with the choice of `rule`. `judged` has the mean log ratio of each fold, shape (n_folds, g)."""
     log_ratios = judged.mean(axis=0)
     if not np.any(np.isfinite(log_ratios)):
         reason = "at each value held-out rows do not vary along one of the components"
@@ -169,7 +170,10 @@ def path_of(name: str, values: Float, judged: Float) -> Path:
 
 
 def choose_columns(problem: Problem, data: Data, *, seed: int = 0) -> tuple[Problem, Path]:
-    """Choose the number of columns: the fewest whose mean log ratio is within one standard error of the best."""
+    """Return the problem with the chosen number of columns, and the path.
+
+    From the best number on, columns are removed while the mean log ratio is within one standard error of the best.
+    """
     n_rows = sum(part.count for part in data.sums(problem).moments)
     size = data.n_columns
     few = min(max(problem.n_components, 2), size)

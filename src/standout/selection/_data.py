@@ -1,4 +1,4 @@
-"""The data of a fit: the sums of every fold, of columns or of coordinates in the span of wide rows."""
+"""The data of a fit: sums by fold, of the columns, or of coordinates in the span of wide rows."""
 
 from __future__ import annotations
 
@@ -24,30 +24,32 @@ Numbers = npt.NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Places:
-    """Rows of several sites, each of which is a fold.
+    """The fold of each row if each site is a fold.
 
     Attributes
     ----------
     ends : tuple of tuple of int
-        For each dataset, the cumulated numbers of rows of the sites.
+        For each dataset, the cumulative numbers of rows of the sites.
     """
 
     ends: tuple[tuple[int, ...], ...]
 
     def of(self, dataset: int, numbers: Numbers) -> Numbers:
-        """Return the site of each row of a dataset, by its number."""
+        """Return the site of some rows of a dataset. `numbers` are the positions of the rows."""
         return np.searchsorted(np.array(self.ends[dataset]), numbers, side="right")
 
 
 Folds = FoldPattern | Sequence[Numbers]
 
-# A dataset needs this many rows per fold, and a problem has at most this many columns, to be judged by folds.
+# Folds need at least this many rows of each dataset in each fold, and at most this many columns.
 ROWS_PER_FOLD, MOST_COLUMNS = 2, 8192
-# Folds are solved together up to this many columns, times their number, on the host and on a device.
+# Folds are solved together while the number of folds times the number of columns is at most this, on the host and on a
+# device.
 TOGETHER_SIZE, DEVICE_TOGETHER_SIZE = 2000, 25_000
-# The sums without each fold are kept up to this many columns.
+# With at most this many columns, the sums without each fold are kept in memory.
 KEPT_SIZE = 1000
-# Larger problems have fewer folds: each fold has a matrix of this size for every dataset.
+# With more columns than MANY_COLUMNS, there are at most FEW_FOLDS folds, because each fold stores a matrix for every
+# dataset.
 MANY_COLUMNS, FEW_FOLDS = 5000, 3
 
 
@@ -57,13 +59,13 @@ class TallData:
 
     parts: Sequence[Sequence[Moments | None]]
     n_covariates: int = 0
-    # Whether a fold has whole subjects.
+    # Whether each fold consists of whole subjects.
     subjects: bool = False
     # Sums that were computed before.
     _known: dict[int | None, Sums] = field(default_factory=dict, init=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields without sums that can be computed again."""
+        """Return the fields, but without the cached sums, which can be computed again."""
         return {**vars(self), "_known": {}}
 
     @property
@@ -73,7 +75,7 @@ class TallData:
 
     @property
     def lacks_rows(self) -> bool:
-        """Whether a fold has no rows of a dataset. The number of rows of an iterator is not known before the fit."""
+        """Whether a fold has no rows of a dataset. For an iterator, this is not known before all rows are read."""
         return any(part is None for own in self.parts for part in own)
 
     @property
@@ -92,7 +94,8 @@ class TallData:
             return self._known[fold]
         moments: list[Moments] = []
         for number, own in enumerate(self.parts):
-            # Subtracting needs one more matrix, and is refused if it would lose digits.
+            # Subtract the fold from the total if possible. `without` returns None if this would lose digits. The sums
+            # of the other folds are then added.
             part, left = None if fold is None else own[fold], None
             if isinstance(part, ScatterMoments):
                 left = self.sums(problem).moments[number].without(part)  # type: ignore[attr-defined]
@@ -104,7 +107,7 @@ class TallData:
         return found
 
     def held_out(self, problem: Problem, fold: int) -> tuple[Moments, ...]:
-        """Return the moments of the rows of a fold; `plan_folds` leaves no fold without rows."""
+        """Return the moments of the rows of a fold. Every fold must have rows of every dataset (see `lacks_rows`)."""
         return tuple(part[fold] for part in self.parts)  # type: ignore[misc]
 
     def column_facts(self) -> tuple[list[Float], list[Float]]:
@@ -115,7 +118,7 @@ class TallData:
         return [to_host(part.mean) for part in parts], [to_host(part.variances) for part in parts]
 
     def mapped(self, root: Float) -> TallData:
-        """Return the moments of the columns multiplied by a matrix; covariates stay as they are."""
+        """Return the moments of the columns multiplied by a matrix; covariates are not changed."""
         size, q = root.shape[0], self.n_covariates
         if q:
             root = concat([root, zeros((q, root.shape[1]), root)])
@@ -126,9 +129,9 @@ class TallData:
 
 @dataclass(frozen=True, eq=False)
 class WideData:
-    """Rows with more columns than there are rows: they become coordinates in the span of all rows.
+    """Wide data: more columns than rows. The sums are of coordinates in the span of all rows.
 
-    With `scale`, the span is computed again without each fold, as the scale is.
+    With `scale`, each fold has other scales, computed without the rows of the fold, and therefore another span.
     """
 
     rows: Sequence[Rows]
@@ -157,7 +160,7 @@ class WideData:
 
     @cached_property
     def plain(self) -> _Spanned:
-        """The coordinates of the rows without a scale."""
+        """The coordinates of the rows, with columns that are not scaled."""
         return self._spanned(None)
 
     def sums(self, problem: Problem, fold: int | None = None) -> Sums:
@@ -228,7 +231,7 @@ class WideData:
 
 @dataclass(frozen=True, eq=False)
 class _Spanned:
-    """Coordinates of wide rows: their moments by fold, and the map back."""
+    """Coordinates of wide rows: their moments by fold, and the maps between columns and coordinates."""
 
     tall: TallData
     span: Span
@@ -248,7 +251,10 @@ Data = TallData | WideData
 
 
 def together(data: Data, problem: Problem) -> Iterator[tuple[range, list[Sums]]]:
-    """Yield folds that are solved together, because their matrices are small, with the sums of all other rows."""
+    """Yield groups of folds that are solved together because their matrices are small.
+
+    Each group comes with the sums of all rows outside of each of its folds.
+    """
     mean, size = data.sums(problem).moments[0].mean, 1
     # Folds of scaled wide rows have different numbers of coordinates, so each fold is solved alone.
     if isinstance(data, TallData) or problem.scale is None:
@@ -261,7 +267,7 @@ def together(data: Data, problem: Problem) -> Iterator[tuple[range, list[Sums]]]
 def make_data(
     sources: Sequence[Source], folds: Folds | None, *, norms: bool, kind: str = "scatter", wide: bool = False
 ) -> Data:
-    """Gather the sums of all datasets by fold, in one pass over each."""
+    """Return the sums of all datasets by fold. Each dataset is read once."""
     covariates = sources[0].covariates
     q, subjects = 0 if covariates is None else covariates.shape[1], sources[0].subjects is not None
     pattern = FoldPattern(1) if folds is None else folds
@@ -288,9 +294,9 @@ def make_data(
 
 
 def plan_folds(sources: Sequence[Source], cv: int | None, size: int) -> tuple[Folds | None, str]:
-    """Decide which rows are left out together; return the reason if there are no folds.
+    """Return the folds, or None with the reason why there are no folds.
 
-    Whole subjects are left out if they are known. `size` is the number of columns, or of rows if that is less.
+    With groups, whole subjects are left out. `size` is the number of columns, or the number of rows if it is smaller.
     """
     if len(sources) == 1:
         return None, "there is no background"
@@ -310,7 +316,7 @@ def plan_folds(sources: Sequence[Source], cv: int | None, size: int) -> tuple[Fo
 
 
 def _subject_folds(codes: Sequence[Numbers], cv: int) -> tuple[Folds | None, str]:
-    """Deal whole subjects to folds, so that each fold has about as many subjects and rows of every dataset."""
+    """Return folds of whole subjects, with about equal numbers of subjects and rows of every dataset."""
     n_subjects = 1 + max(int(own.max(initial=-1)) for own in codes)
     counts = np.array([np.bincount(own, minlength=n_subjects) for own in codes])
     fewest = int((counts > 0).sum(axis=1).min())
@@ -325,7 +331,7 @@ def _subject_folds(codes: Sequence[Numbers], cv: int) -> tuple[Folds | None, str
         shuffled = np.random.default_rng(0).permutation(len(members))
         order = np.lexsort((shuffled, -counts[:, members].sum(axis=0)))
         rounds, steps = np.divmod(np.arange(len(members)), n_folds)
-        # In alternating order, so that no fold gets the largest subject of every round.
+        # The order alternates, so that no fold gets the largest subject of every round.
         folds[members[order]] = (np.where(rounds % 2, n_folds - 1 - steps, steps) + first) % n_folds
         first += len(members)
     return [folds[own] for own in codes], ""
@@ -339,7 +345,7 @@ def column_variances(rows: Rows, weights: Float | None = None) -> Float:
     found = []
     for first in range(0, rows.shape[1], step):
         part = double(rows[:, first : first + step])
-        # Less the first row: the mean of a constant column has rounding errors.
+        # Subtract the first row first. A constant column would have a variance from the rounding error of its mean.
         part = part - part[:1]
         part -= column_means(part, weights)
         part *= part
@@ -348,7 +354,7 @@ def column_variances(rows: Rows, weights: Float | None = None) -> Float:
 
 
 def adjusted_variances(rows: Rows, weights: Float | None, covariates: Float | None) -> Float:
-    """Return the variance of each column without covariates, as in `standout.problem.adjusted`."""
+    """Return the variance of each column without the effects of covariates, as in `standout.problem.adjusted`."""
     variances = column_variances(rows, weights)
     if covariates is None:
         return variances

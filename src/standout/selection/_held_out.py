@@ -1,4 +1,4 @@
-"""The held-out ratio: components of all folds but one are applied to the rows of that fold."""
+"""The held-out ratio: components are found without the rows of a fold, and applied to these rows."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from standout.moments import FoldPattern, Moments, project
 from standout.problem import Problem, Sums, adjusted, center_of, is_sparse_problem, mixed, solve_folds
 from standout.selection._data import Data, Folds, Places, together
 
-# Held-out variances below these shares are rounding: the target's compared with its fitted variance, and either one
-# compared with the other.
+# Held-out variances below these shares are only rounding errors. LEAST_HELD is a share of the target's variance in the
+# other folds. LEAST_BACKGROUND compares target and background, in both directions.
 LEAST_HELD, LEAST_BACKGROUND = 1e-9, 1e-12
-# Rows are multiplied by this number of components of folds at a time.
+# The components of several folds are multiplied with the rows together, up to this number of components.
 MOST_TOGETHER = 20
 
 
@@ -34,21 +34,22 @@ def log_ratio(own: Float, against: Float, fitted: Float) -> Float:
 
 
 class HeldVariances(NamedTuple):
-    """Second moments of the rows of folds along vectors that were found without each fold.
+    """Second moments of the rows of each fold, along vectors that were found without this fold.
 
     Attributes
     ----------
     target : ndarray of shape (n_folds, d)
-        About the target's own mean, or the backgrounds'.
+        Mean square of the target's scores, measured from `centres` and multiplied by `factors`.
     backgrounds : ndarray of shape (n_folds, n_backgrounds, d)
+        The same for each background.
     steps : ndarray of shape (n_folds, n_datasets, d)
-        Mean score of the rows of each dataset.
+        Mean score of the rows of each dataset, measured from `centres` and multiplied by `factors`.
     apart : ndarray of shape (n_folds, d)
-        Mean of the target's rows less the backgrounds' mean without the fold.
+        Mean score of the target's rows in the fold, minus the mean score of the backgrounds in the other folds.
     fitted : ndarray of shape (n_folds, d)
-        Variance of the target without the fold.
+        Variance of the target's scores in the other folds.
     factors : ndarray of shape (n_folds, n_datasets)
-        The factor of scores that corrects for the estimated centre.
+        Scores are multiplied by these factors, because their centre is estimated.
     centres : array of shape (n_folds, n_datasets, n_features)
         The point from which the scores of each dataset are measured.
     logs : ndarray of shape (n_folds, d)
@@ -68,11 +69,11 @@ class HeldVariances(NamedTuple):
 def held_variances(
     problem: Problem, trains: Sequence[Sums], tests: Sequence[Sequence[Moments]], vectors: Float, subjects: bool = False
 ) -> HeldVariances:
-    """Return the second moments of held-out rows along the vectors of each fold, in the coordinates of its sums.
+    """Return the second moments of held-out rows along the vectors of each fold.
 
-    Rows are centred by the mean of their fold: the mean of the other folds can be moved by an outlying row. With whole
-    subjects in a fold, they are centred by the mean of the other folds: the mean of a fold would hide how subjects
-    differ.
+    The vectors of a fold are in the coordinates of its sums in `trains`. Rows are centred at the mean of their own
+    fold, because an outlying row can move the mean of the other folds. If folds have whole subjects, rows are centred
+    at the mean of the other folds, because the mean of their own fold would hide differences between subjects.
     """
     xp, q, fitted = namespace(vectors), problem.n_covariates, [train.moments for train in trains]
     if q:
@@ -80,8 +81,8 @@ def held_variances(
         tests = [[adjusted(part, q, by=own) for part, own in zip(*pair, strict=True)] for pair in pairs]
         fitted = [tuple(adjusted(part, q) for part in parts) for parts in fitted]
     counts = np.array([[part.effective_count for part in parts] for parts in (fitted if subjects else tests)])
-    # Subtracting the mean of n other rows adds 1/n of the variance; the mean of the n rows themselves removes 1/n.
-    # Weights can leave less than one effective row.
+    # Subtracting the mean of n other rows increases the variance by 1/n. Subtracting the mean of the same n rows
+    # decreases it by 1/n. The limit 0.1 is for weights that leave hardly more than one effective row.
     factors = 1.0 / np.sqrt(1.0 + 1.0 / counts if subjects else np.maximum(1.0 - 1.0 / counts, 0.1))
     n_folds, n_datasets = counts.shape
     means, others = (
@@ -116,30 +117,34 @@ class HeldOut:
     """How well do the components of a fit separate held-out rows?
 
     Each fold is left out in turn. Components are found on the other folds, matched to the components of the fit in
-    order and sign, and applied to the rows of the fold. A ratio is the variance of all these scores of the target (with
-    ``center="background"`` their mean square) over the weighted variance of the backgrounds' scores.
+    order and sign, and applied to the rows of the fold. The ratio is the variance of the target's scores in all folds,
+    divided by the weighted variance of the backgrounds' scores. With ``center="background"``, the mean square of the
+    target's scores replaces their variance.
 
     Attributes
     ----------
     ratio, spread, shift : ndarray of shape (d,)
-        The ratio; the variance of the target's scores; the squared distance of the means. All in units of the
-        backgrounds' variance. NaN if a variance is only rounding.
+        The ratio, the variance of the target's scores, and the squared distance of the means. All three are in units of
+        the backgrounds' variance. They are NaN if a variance is only rounding.
     log_error : ndarray of shape (d,)
         Standard error of the logarithm of the ratio, by a jackknife over the folds.
     spread_error, shift_error : ndarray of shape (d,)
+        Standard errors of `spread` and `shift`.
     unit : ndarray of shape (d,)
-        Standard deviation of the backgrounds' held-out scores before they are divided by it.
+        Standard deviation of the backgrounds' held-out scores. `vectors` and `offsets` are already divided by it.
     vectors : array of shape (n_folds, n_features, d)
-        The components without each fold, in units of the backgrounds' held-out standard deviation.
+        The components found without each fold.
     offsets : ndarray of shape (n_datasets, n_folds, d)
-        Scores of each dataset's centre, from the fit's mean.
+        Score of the centre of each dataset and fold, measured from the mean of the fit.
     factors : ndarray of shape (n_datasets, n_folds)
-    folds : FoldPattern or list of ndarray
-        The fold of each row, by its number.
+        Scores are multiplied by these factors, because their centre is estimated.
+    folds : FoldPattern, Places or list of ndarray
+        The map from the number of a row to its fold.
     slopes : list of list of array of shape (n_covariates, d), or None
-        Scores of the covariates of each dataset and fold.
+        Change of the scores per unit of each covariate, for each dataset and fold.
     flat : str
-        The dataset that, without the rows of a fold, does not vary along a component: its direction is arbitrary.
+        The dataset that does not vary along a component when a fold is left out, so that the component is arbitrary;
+        empty if there is none.
     """
 
     ratio: Float
@@ -157,7 +162,10 @@ class HeldOut:
     flat: str = ""
 
     def scores(self, rows: Rows, numbers: Any, dataset: int, mean: Any, covariates: Float | None = None) -> Float:
-        """Return the scores of fitted rows, by their numbers in a dataset, with components of the other folds."""
+        """Return the scores of fitted rows, each along the components that were found without its fold.
+
+        `numbers` are the positions of the rows in the dataset, and `mean` is the mean of the fit.
+        """
         numbers, folds = np.asarray(numbers), self.folds
         if isinstance(folds, FoldPattern):
             own = folds.of(numbers)
@@ -165,7 +173,7 @@ class HeldOut:
             own = folds.of(dataset, numbers) if isinstance(folds, Places) else folds[dataset][numbers]
         n_folds, _, width = self.vectors.shape
         found = np.empty((len(own), width))
-        # With few components, products of all rows with the vectors of all folds take less time than copies by fold.
+        # With few components, multiplying rows with the vectors of several folds is faster than copying rows by fold.
         step = max(MOST_TOGETHER // width, 1)
         for first in (step * np.unique(own // step)).tolist():
             folds_of_group = range(first, min(first + step, n_folds))
@@ -180,7 +188,7 @@ class HeldOut:
         return found * self.factors[dataset, own][:, None]
 
     def taken(self, order: Any) -> HeldOut:
-        """Return the components in another order."""
+        """Return the same results with the components in another order."""
         numbers = ("ratio", "log_error", "spread", "spread_error", "shift", "shift_error", "unit")
         return replace(
             self,
@@ -192,7 +200,7 @@ class HeldOut:
 
 
 def judge(problem: Problem, data: Data, folds: Folds | Places, inner: Float, *, seed: int = 0) -> HeldOut:
-    """Judge the components of a fit on held-out rows; vectors are in the coordinates of its sums."""
+    """Return the results of a fit on held-out rows. `inner` has its components in the coordinates of its sums."""
     whole = data.sums(problem)
     target = whole.moments[0]
     if problem.n_covariates:
@@ -218,10 +226,10 @@ def judge(problem: Problem, data: Data, folds: Folds | Places, inner: Float, *, 
         endless = np.isinf(values)
         tops.append(np.abs(values).max(axis=1, keepdims=True))
         if endless.any():
-            # Without variance of the background in a fold, the unit of all rows is used.
+            # Without variance of the background, scale vectors so that the target has the variance of the fit.
             own, flat = to_host(target.variance(inner)), "the background"
             factors = factors * np.sqrt(np.where(endless & (theirs > 0.0), own / theirs, 1.0))
-        # A difference is treated as zero if it is tiny compared with the largest one of the fold.
+        # A difference is treated as zero if it is tiny compared with the largest difference of the fold.
         elif np.any(np.abs(values) < LEAST_BACKGROUND * np.maximum(theirs, difference * tops[-1])):
             flat = flat or "the target"
         inside, found = (_arranged(parts, orders, factors) for parts in (inside, found))
@@ -237,7 +245,7 @@ def judge(problem: Problem, data: Data, folds: Folds | Places, inner: Float, *, 
             every = zip(trains, inside, strict=True)
             slopes += [[_slopes(part, problem.n_covariates, own) for part in train.moments] for train, own in every]
     if not few and not moved and whole.lift is not None:
-        # One pass over the rows for all folds.
+        # Lift the vectors of all folds in one pass over the rows.
         lifted, width = whole.lift(concat(vectors, axis=1)), inner.shape[1]
         vectors = [lifted[:, fold * width : (fold + 1) * width] for fold in range(data.n_folds)]
     if np.min(np.concatenate(tops)) < LEAST_BACKGROUND * np.max(np.concatenate(tops)):
@@ -256,23 +264,24 @@ def judge(problem: Problem, data: Data, folds: Folds | Places, inner: Float, *, 
 
 
 def _arranged(folds: Sequence[Float], orders: Array, factors: Float) -> Float:
-    """Return the vectors of folds in other orders, multiplied by factors."""
+    """Return the vectors of each fold, put in the given order and multiplied by the given factors."""
     every = zip(folds, orders, factors, strict=True)
     return namespace(folds[0]).stack([take(part, order, axis=1) * like(by, part) for part, order, by in every])
 
 
 def _slopes(moments: Moments, q: int, inside: Float) -> Float:
-    """Return the scores of the covariates."""
+    """Return the change of the scores per unit of each covariate (regression coefficients)."""
     covariance = to_host(moments.covariance())
     size = covariance.shape[0] - q
     return np.linalg.pinv(covariance[size:, size:]) @ covariance[size:, :size] @ to_host(inside)
 
 
 def aligned(target: Moments, reference: Float, images: Float, folds: Sequence[Float]) -> tuple[Array, Float, Float]:
-    """Return the order and the signs that match the components of folds to a reference, and the target's variances.
+    """Return the order and the signs that match the components of each fold to the reference components.
 
-    Components are matched by the correlation of their scores in the target, which does not depend on units. Ties (rows
-    along one line) are resolved by angles. `images` is the target's covariance times the reference.
+    Also return the target's variances along the matched components. Components are matched by the correlation of their
+    scores in the target, which does not depend on units. Ties, for example of rows along one line, are resolved by
+    angles. `images` is the target's covariance times the reference.
     """
     n_folds, width = len(folds), reference.shape[1]
     every = concat(folds, axis=1)
@@ -283,7 +292,7 @@ def aligned(target: Moments, reference: Float, images: Float, folds: Sequence[Fl
     both = np.divide(both, sizes, out=np.zeros_like(both), where=sizes > 0.0)
     lengths = to_host(column_norms(reference))[:, None] * to_host(column_norms(every))
     angles = np.divide(to_host(product(reference.T, every)), lengths, out=np.zeros_like(both), where=lengths > 0.0)
-    # A correlation that is not a number is not a match.
+    # A correlation of NaN is treated as 0: no match.
     costs = -np.fmax(np.minimum(np.abs(both), 1.0), 0.0) - TIED * np.abs(angles)
     orders = [optimize.linear_sum_assignment(part)[1] for part in np.split(costs, n_folds, axis=1)]
     places = np.array(orders) + width * np.arange(n_folds)[:, None]
@@ -292,13 +301,13 @@ def aligned(target: Moments, reference: Float, images: Float, folds: Sequence[Fl
 
 
 def pooled(problem: Problem, held: Sequence[HeldVariances], counts: Float) -> dict[str, Float]:
-    """Return the fields of `HeldOut` that pool the second moments of all folds, with errors by a jackknife over folds.
+    """Return fields of `HeldOut` from the pooled second moments of all folds, with jackknife errors over the folds.
 
     `counts`, of shape (n_datasets, n_folds), are the weights of the rows of each fold.
     """
     n_folds = counts.shape[1]
     target, backgrounds, steps, apart, fitted = map(np.concatenate, list(zip(*held, strict=True))[:5])
-    # First with all folds, then without each fold.
+    # The first entry uses all folds. Each further entry leaves one fold out.
     kept = np.vstack([np.ones(n_folds), 1.0 - np.eye(n_folds)]) * counts[:, None, :]
     shares = kept / kept.sum(axis=2, keepdims=True)
     means = np.einsum("ksf,fkd->skd", shares, steps)

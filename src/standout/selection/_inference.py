@@ -22,14 +22,15 @@ from standout.selection._leading import Statistic
 from standout.selection._resample import centred, make_deck
 from standout.sources import Mapped, Source, open_datasets, transformed
 
-# A test ends once this many draws reach the observed value. With several values of a path, their spread is estimated
-# from this many draws first.
+# A test can end early once ENOUGH draws reach the observed value. With several values of a path, this is checked after
+# FIRST draws, because the spread of each value must be estimated.
 ENOUGH, FIRST = 10, 19
-# Values are equal up to rounding if they differ by less than this.
+# Values are equal up to rounding if their relative difference is less than this.
 ROUNDING = 1e-7
-# Default limit of components to test, and number of components with all draws: many real ones would take minutes.
+# Maximum number of components to test, and number of components with all draws. Later components have fewer draws,
+# because testing many real components would take minutes.
 MOST_COMPONENTS, FIRST_COMPONENTS = 20, 3
-# Attributes of transformers that depend on the form of the data only.
+# Fitted attributes of transformers that do not depend on the values of the data.
 STATELESS = {"n_features_in_", "feature_names_in_", "_sklearn_output_config"}
 
 
@@ -40,17 +41,18 @@ class PermutationTest:
     Attributes
     ----------
     n_components : int
-        Number of significant components: the chance that it is too large is at most `level`.
+        Number of significant components. The chance that it is too large is at most `level`.
     p_values : ndarray of shape (k,)
-        Of each tested component: the share of draws with at least the observed statistic. Never smaller than the
-        previous p-value, because a component is significant only if all larger ones are.
+        The p-value of each tested component: the share of draws with at least the observed statistic. It is never
+        smaller than the previous p-value, because a component is significant only if all components before it are.
     statistics : ndarray of shape (k,)
-        With a given shrinkage, α or ε the logarithm of the leading ratio (the leading difference of contrastive PCA).
-        If the data chose it: the largest of several values of the path, in standard deviations of the draws.
+        The statistic of the observed data, for each tested component. With a given shrinkage, α or ε, it is the
+        logarithm of the leading ratio, or the leading difference of contrastive PCA. If the parameter was chosen by the
+        data, it is the largest of the standardised values of the path.
     draws : list of ndarray
         The statistic of each draw, for each tested component.
     n_draws : tuple of int
-        Number of draws behind each p-value.
+        Number of draws for each p-value.
     level : float
     reason : str
         Why the test ended.
@@ -93,9 +95,10 @@ def permutation_test(
 ) -> PermutationTest:
     """Which components of a model are distinguishable from chance?
 
-    The largest ratio of two datasets of one distribution is well above 1, because it is the largest over all
-    directions. This test deals the rows of all datasets at random, and compares the leading ratio with the draws.
-    Components are tested one after the other, each without the earlier ones, until the first that chance
+    Even if two datasets have the same distribution, their leading ratio is well above 1, because it is the largest over
+    all directions. In each draw of this test, the rows of all datasets are assigned to the datasets at random. The
+    leading ratio of the data is compared with the leading ratios of the draws. Components are tested one after the
+    other. Each component is removed before the next one is tested. The test ends at the first component that chance
     explains.
 
     Parameters
@@ -107,12 +110,12 @@ def permutation_test(
     background : dataset, or list or tuple of datasets
         The backgrounds, as in ``fit``.
     n_draws : int, default=199
-        Maximum of draws per component; from the fourth component on at most ``2 / level - 1``. A test ends earlier if a
-        component is clearly not significant. If there are fewer ways to deal the subjects, each is used once.
+        Maximum number of draws per component; from the fourth component on at most ``2 / level - 1``. A test ends early
+        if a component is clearly not significant. If there are fewer possible permutations, each is used once.
     level : float, default=0.05
         Chance that `n_components` of the result is too large.
     n_components : int or None, default=None
-        How many components to test at most. None means those of the model.
+        Maximum number of components to test. None is the number of components of the model.
     n_jobs : int or None, default=None
         Number of threads. The result does not depend on it.
     random_state : int, RandomState instance or None, default=None
@@ -120,9 +123,10 @@ def permutation_test(
     progress : bool, default=False
         Show a progress bar.
     **rows
-        What is beside the rows, as in ``fit``: y, groups, background_groups, sample_weight, background_sample_weight,
-        adjust, background_adjust. With groups, whole subjects are dealt, and a subject in several datasets is swapped
-        within itself. Weights stay at their places when rows are dealt. Robust weights go with their rows.
+        Further data of each row, as in ``fit``: y, groups, background_groups, sample_weight, background_sample_weight,
+        adjust, background_adjust. With groups, whole subjects are permuted. For a subject in several datasets, its rows
+        are swapped between these datasets. Weights stay in place when rows are permuted. Robust weights move with
+        their rows.
 
     Returns
     -------
@@ -130,16 +134,18 @@ def permutation_test(
 
     Notes
     -----
-    The null hypothesis is that all datasets have one distribution; with ``center="own"``, up to their means. Rows, or
-    subjects if `groups` are given, must be independent: repeated measurements of one subject are not.
+    The null hypothesis is that all datasets have the same distribution. With ``center="own"``, their means may differ.
+    Rows, or subjects if `groups` are given, must be independent. Repeated measurements of one subject are not
+    independent.
 
     The test allows for all choices of the fit. Scales, columns and centres are computed anew in every draw. If
     shrinkage, α or ε was chosen by the data, the statistic is the largest over several values of the path, each
     standardised over the draws.
 
-    Subjects with different numbers of rows are thinned to the same number, in the data as in every draw, and the
-    statistic is averaged over five thinnings. Beyond 4,000 rows, and if the rows are not in memory, random blocks of
-    rows are dealt: 128 blocks in all have nearly the same power, and a draw takes the same time at any number of rows.
+    Subjects with different numbers of rows are thinned to the same number of rows, in the observed data and in every
+    draw. The statistic is averaged over up to five thinnings. With more than 4,000 rows and at most 1,024 columns, or
+    if the rows are not in memory, random blocks of rows are permuted. At most 128 blocks in total have nearly the same
+    power as single rows, and the time of a draw does not depend on the number of rows.
 
     Examples
     --------
@@ -158,7 +164,7 @@ def permutation_test(
         raise InvalidValueError(problem, parameter="n_draws", value=n_draws, advice=advice)
     estimator, sources, learned, posed = opened(model, X, background, rows)
     if isinstance(estimator.background_weights, str):
-        # A rule for weights would have to be repeated in every draw.
+        # Use equal weights, because a rule for weights would have to be repeated in every draw.
         posed = replace(posed, weights=(1.0 / len(posed.weights),) * len(posed.weights))
     chosen = any(isinstance(getattr(estimator, name, None), str) for name in ("shrinkage", "alpha", "epsilon"))
     given: dict[str, Any] = {"level": level, "n_draws": n_draws, "n_jobs": n_jobs, "progress": progress}
@@ -171,20 +177,20 @@ def permutation_test(
 def opened(
     model: Any, X: Any, background: Any, rows: dict[str, Any]
 ) -> tuple[Any, list[Source], list[Any] | None, Problem]:
-    """Return the parts of a fitted model that draws need.
+    """Return the fitted estimator, the datasets and the problem, as draws need them.
 
     Returns
     -------
     estimator : estimator
-        The last step of a pipeline.
+        The model itself, or the estimator in a pipeline.
     sources : list of Source
-        The datasets in the coordinates of the problem, after the other steps.
+        The datasets in the coordinates of the problem, after the earlier steps of a pipeline.
     learned : list of ndarray, or None
-        The factor of each dataset's weights that was learned from its rows.
+        The robust weights of each dataset. They are a factor of the weights in `sources`.
     problem : Problem
-        The problem of the fit with numbers for all choices.
+        The problem of the fit, with the chosen numbers.
     """
-    # A search has its best model.
+    # Use the best model of a search.
     model = getattr(model, "best_estimator_", model)
     steps = [step for _, step in getattr(model, "steps", [("", model)]) if hasattr(step, "transform")]
     place = next((number for number, step in enumerate(steps) if hasattr(step, "problem_")), len(steps) - 1)
@@ -205,7 +211,7 @@ def opened(
     sources = [estimator._open(source, source.name) for source in sources]
     learned = None
     if estimator.robust is not None:
-        # The model itself does not change.
+        # Use a copy, so that the model does not change.
         other = copy(estimator)
         if estimator.robust == "cells":
             sources = other._weighed(sources)
@@ -219,11 +225,11 @@ def opened(
     if hasattr(estimator, "kernel"):
         estimator, mapping = copy(estimator), estimator.feature_map_
         if getattr(mapping, "counts", ()):
-            # Kernel values that are centred by dataset have no direction in which the means differ.
+            # Centre kernel values over all rows. Centred by dataset, they would lose the differences of the means.
             estimator.feature_map_ = replace(mapping, counts=(sum(mapping.counts),))
         sources = [Mapped(source, estimator._coordinates, None).at_once() for source in sources]
     posed = estimator.problem_
-    # The rule of Ledoit and Wolf needs sums that draws do not have.
+    # Use the fitted number, because the rule of Ledoit and Wolf needs sums that draws do not have.
     numeric = replace(posed, shrinkage=estimator.shrinkage_) if isinstance(posed.shrinkage, str) else posed
     return estimator, sources, learned, numeric
 
@@ -250,20 +256,20 @@ def count_components(
     seed: int = 0,
     progress: bool = False,
 ) -> PermutationTest:
-    """How many components do these datasets have at least?
+    """How many components of these datasets are distinguishable from chance?
 
     Parameters
     ----------
     sources : list of Source
         The target first, in the coordinates of the problem.
     problem : Problem
-        With all choices made, and numbers for shrinkage, α and ε.
+        The problem after all choices, with numbers for shrinkage, α and ε.
     chosen, columns_chosen : bool
         Whether the regularisation, or the number of columns, was chosen by the data.
     learned : list of ndarray or None
-        The factor of each dataset's weights that was learned from its rows.
+        The robust weights of each dataset. They are a factor of the weights in `sources`.
     most : int
-        Most components to test.
+        Maximum number of components to test.
     level, n_draws, n_jobs, seed, progress
         As in `permutation_test`.
 
@@ -278,7 +284,8 @@ def count_components(
     deck.plan.check(level)
     deck = centred(deck, problem.center == "own")
     if deck.scatters is None and any(own is not None for own in learned):
-        # Weights that each dataset learned from few rows fit these better than the rows of a deal.
+        # Learn the weights again from all rows together. Weights that were learned from the few rows of one dataset fit
+        # these rows better than the rows of a deal.
         deck = replace(deck, weights=to_host(learn_weights(deck.rows)(deck.rows).weights))
     statistic = Statistic(deck, replace(problem, n_covariates=0), chosen, columns_chosen)
     most = min(most, deck.rows.shape[1], sources[0].count_rows() - 1)
@@ -297,9 +304,9 @@ def count_components(
                 reason = f"component {number + 1} is not distinguishable from chance"
                 break
             if number + 1 < most:
-                # The component is removed at the value of the path at which it stands out most.
+                # Remove the component, at the value of the path with the largest observed statistic.
                 statistic = statistic.without_leading(int(np.argmax(values[0])))
-    # A component is significant only if all larger ones are.
+    # A component is significant only if all components before it are.
     p_values = np.maximum.accumulate([p_value for p_value, _ in found] or np.zeros(0))
     statistics, draws = np.array([values[0] for _, values in found]), [values[1:] for _, values in found]
     count, counts = int(np.sum(p_values <= level)), tuple(map(len, draws))
@@ -309,16 +316,16 @@ def count_components(
 def _component(
     statistic: Statistic, n_draws: int, level: float, seed: list[int], n_jobs: int | None, shown: Any
 ) -> tuple[float, Float]:
-    """Return the p-value of the leading component, and the values of the data and of the draws."""
+    """Return the p-value of the leading component, and the values of the observed data and of the draws."""
     plan, every = statistic.deck.plan, statistic.deck.placed is None
     n_draws = int(min(n_draws, plan.n_ways - 1)) if every else n_draws
-    # If more draws than this reach the observed value, a test with all draws is not significant.
+    # If more draws than this reach the observed value, the test with all draws would not be significant.
     allowed = int(np.floor(level * (n_draws + 1) + 1e-9)) - 1
     values = [statistic.values(np.arange(len(plan.homes)))]
     reached = 0
     deals = plan.deals(np.random.default_rng(seed), n_draws, every=every)
     work, size = Parallel(n_jobs=n_jobs or 1, prefer="threads"), 2 * effective_n_jobs(n_jobs or 1)
-    # Compute a few draws at a time: the first ones may be enough, and joblib warns of unused results.
+    # Compute a few draws at a time: the first draws may be enough, and joblib warns about unused results.
     batches = iter(lambda: list(islice(deals, size)), [])
     found = chain.from_iterable(work(delayed(statistic.values)(at) for at in batch) for batch in batches)
     for drawn in shown(found):
@@ -333,14 +340,15 @@ def _component(
 
 
 def standardised(values: Float) -> Float:
-    """Standardise the values of a path over all draws; a single value is unchanged.
+    """Return the values of a path, standardised over all draws. A path with one value is not changed.
 
-    The statistic is the largest of them. Data and draws are treated the same way, so that the p-value is exact.
+    The statistic is the largest standardised value. The observed data and the draws are treated in the same way, so
+    that the p-value is exact.
 
     Parameters
     ----------
     values : ndarray of shape (1 + n_draws, n_values)
-        Of the data as observed, then of the draws.
+        Values of the observed data, then of the draws.
 
     Examples
     --------

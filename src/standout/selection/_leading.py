@@ -1,4 +1,7 @@
-"""The statistic of a draw: the leading value of a problem, at one or several values of its regularisation."""
+"""The statistic of a permutation test: the leading value of a problem, at one or several values of a parameter.
+
+A deal is one permutation: it assigns the rows (or blocks, or subjects) of all datasets to the datasets at random.
+"""
 
 from __future__ import annotations
 
@@ -19,25 +22,25 @@ from standout.selection._choose import grid
 from standout.selection._resample import Deck
 from standout.selection._units import Numbers
 
-# Representative values of each path. α and ε are in the units of the path.
+# Representative values of each parameter. α and ε are in the units of `PATHS` in `_choose`.
 REPRESENTATIVES = {
     "shrinkage": np.array([1e-9, 0.01, 0.1, 0.7]),
     "alpha": np.array([1.0, 4.0, 15.0, 60.0]),
     "epsilon": np.array([1e-4, 1e-2, 0.3, 10.0]),
 }
-# With fewer background rows per column than this, two values have nearly the power of four. Two are also used with
-# `n_columns`, which needs several solutions for each value.
+# With fewer background rows per column than MANY_ROWS, these two values of shrinkage have nearly the same power as four
+# values. They are also used with `n_columns`, because each value then needs several solutions.
 MANY_ROWS, FEW_SHRINKAGES = 2, np.array([0.03, 0.5])
-# If the data chose the number of columns, the statistic also uses this share of the columns.
+# If the number of columns was chosen by the data, the statistic is also computed with this share of the columns.
 FEW_COLUMNS = 0.1
-# Larger logarithms of ratios are treated as infinite.
+# Logarithms of ratios are limited to this size. The logarithm of an infinite ratio also gets this value.
 LARGEST_LOG = 100.0
-# From this number of coordinates on, iterations are faster than LAPACK.
+# With at least this many coordinates, iterations are faster than LAPACK.
 LEAST_ITERATED = 192
-# Smallest shrinkage at which inner products of rows have enough digits.
+# With less shrinkage than this, inner products of rows lose too many digits.
 LEAST_SHRINKAGE = 1e-3
-# Limit of steps, and the relative residual of the vector at their end. The error of the value is about its square, or
-# the distance to the next value if the two are close.
+# Maximum number of Lanczos steps, and the relative residual at which they end. The relative error of the value is then
+# about TOLERANCE², or the distance to the second largest value if these two are close. SMALLEST avoids a division by 0.
 MOST_STEPS, TOLERANCE, SMALLEST = 200, 1e-3, 1e-300
 
 
@@ -50,12 +53,13 @@ class Statistic:
     deck : Deck
     problem : Problem
     chosen : bool
-        Whether shrinkage, α or ε was chosen by the data. Then the statistic has a value for each representative of the
-        path, and does not depend on the choice.
+        Whether shrinkage, α or ε was chosen by the data. If so, the statistic has one value for each of the
+        `REPRESENTATIVES`, and does not depend on the chosen value.
     columns_chosen : bool
         Whether the number of columns was chosen by the data.
     held : sequence of array
-        Covariance of each background along the removed components, after the first removal. Deals do not change it.
+        Covariance of each background along the components that were removed by `without_leading`. It is the same in
+        every deal.
     """
 
     deck: Deck
@@ -69,7 +73,7 @@ class Statistic:
         one = replace(self.problem, n_components=1, n_columns=None if self.columns_chosen else self.problem.n_columns)
         every = [one]
         if self.chosen:
-            # Fewer values of shrinkage if these have nearly the power.
+            # Use fewer values of shrinkage if this costs little power.
             many = one.n_columns is None and self._n_against >= MANY_ROWS * sums.dimension
             every = grid(one, sums, REPRESENTATIVES if many else REPRESENTATIVES | {"shrinkage": FEW_SHRINKAGES})[1]
         if self.columns_chosen:
@@ -79,13 +83,13 @@ class Statistic:
 
     @cached_property
     def _n_against(self) -> float:
-        """Number of rows of the backgrounds in the data; the same in every deal."""
+        """Number of rows of the backgrounds with positive weights. It is the same in every deal."""
         hands = self.deck.hands(np.arange(len(self.deck.plan.homes)))[1:]
         chosen = [self.deck.chosen(*hand) for one, hand in zip(self.problem.weights, hands, strict=True) if one > 0.0]
         return float(sum(len(numbers) if self.deck.scatters is None else own.sum() for numbers, own in chosen))
 
     def values(self, at: Numbers) -> Float:
-        """Return the statistic of a deal at each value of a path, averaged over thinnings."""
+        """Return the statistic of a deal at each value of a parameter, averaged over the thinnings of subjects."""
         thinnings = range(len(self.deck.plan.parts))
         find = self.values_by_products if self._suits_products else self.values_of
         return np.asarray(np.mean([find(at, thinning) for thinning in thinnings], axis=0))
@@ -103,7 +107,7 @@ class Statistic:
 
     @cached_property
     def _suits_products(self) -> bool:
-        """Whether inner products of rows find the values faster than scatters of the coordinates do."""
+        """Whether inner products of rows are faster than scatter matrices of the coordinates, and accurate enough."""
         one, size = self.problem, self.deck.rows.shape[1]
         if size < LEAST_ITERATED or self.deck.scatters is not None or is_foreign(self.deck.rows) or self.columns_chosen:
             return False
@@ -115,26 +119,27 @@ class Statistic:
         return one.smooth is None and one == plain and min(one.weights) > 0.0 and digits and few
 
     def values_by_products(self, at: Numbers, thinning: int) -> Float:
-        """Return the leading values from the inner products of all rows: a draw only chooses among them.
+        """Return the leading values of a deal, from inner products of rows.
 
-        With the rows X of the target, Y of the backgrounds and the ridge ρ, the values of ``XᵀX u = λ (YᵀY + ρI) u``
-        are eigenvalues of ``(XXᵀ - XYᵀ (YYᵀ + ρI)⁻¹ YXᵀ) / ρ``.
+        The inner products of all rows are computed once. A deal selects some of them. X has the rows of the target, Y
+        the rows of the backgrounds, and ρ is the ridge. The values of ``XᵀX u = λ (YᵀY + ρI) u`` are then the
+        eigenvalues of ``(XXᵀ - XYᵀ (YYᵀ + ρI)⁻¹ YXᵀ) / ρ``.
         """
         hands = [self.deck.chosen(*hand) for hand in self.deck.hands(at, thinning)]
         numbers, totals = np.concatenate([own for own, _ in hands]), [float(weights.sum()) for _, weights in hands]
-        # The column of each dataset has the roots of the weights of its rows, and the length 1.
+        # One column for each dataset: the square roots of the weights of its rows, scaled to length 1.
         roots = np.sqrt(linalg.block_diag(*(own / total for (_, own), total in zip(hands, totals, strict=True)))).T
-        # Two steps are several times as fast as one step for both axes.
+        # Two calls of `take` are several times as fast as indexing both axes together.
         block = self.deck.products.take(numbers, axis=0).take(numbers, axis=1)
         block *= roots.sum(axis=1)[:, None]
         block *= roots.sum(axis=1)
-        # About the mean of each dataset. In place, because memory for another block takes longer. The transpose is in
-        # BLAS's order of memory.
+        # Centre the rows of each dataset at its mean. This is done in place, because allocating another block takes
+        # longer. BLAS needs column-major arrays, such as the transpose of the block.
         linalg.blas.dgemm(-1.0, block.T @ roots, roots, beta=1.0, c=block.T, trans_b=True, overwrite_c=True)
         linalg.blas.dgemm(-1.0, roots, block @ roots, beta=1.0, c=block.T, trans_b=True, overwrite_c=True)
         variances = block.diagonal() @ (roots > 0.0)
         variances[1:] += [np.trace(own) for own in self.held] or 0.0
-        # Moments along one direction that has all variance: the problem only needs the sum.
+        # Moments of a single column with the total variance of each dataset: `pose` only needs the total.
         moments = [
             ScatterMoments(round(total), np.zeros(1), np.full((1, 1), total * own), weights=WeightSums(total, total))
             for total, own in zip(totals, variances.tolist(), strict=True)
@@ -147,10 +152,10 @@ class Statistic:
         return _logarithms([_largest_by_products(inner, across, block[first:, first:], *pair) for pair in pairs])
 
     def _sums(self, at: Numbers, *thinnings: int) -> Sums:
-        """Return the sums of a deal for some thinnings together."""
+        """Return the sums of a deal, added over the given thinnings."""
         deck = self.deck
         if self.problem.smooth is None and deck.scatters is None and deck.rows.shape[1] > deck.rows.shape[0]:
-            # A scale or a choice of columns needs all columns, and new coordinates in every deal.
+            # Rows are wide. Scaling or choosing columns needs all columns, and new coordinates in every deal.
             return deck.wide_sums(deck.hands(at, thinnings[0]), self.problem)
         target, *found = (reduce(add, own) for own in zip(*(deck.dealt(at, own) for own in thinnings), strict=True))
         for place, held in enumerate(self.held):
@@ -159,10 +164,11 @@ class Statistic:
         return Sums((target, *found), deck.dimension)
 
     def without_leading(self, place: int) -> Statistic:
-        """Remove the leading component of the observed datasets from all rows, at one value of the path.
+        """Return the statistic after the leading component of the observed datasets is removed from all rows.
 
-        After the pattern ``B u`` is removed, the largest value is the next one. The variance of the backgrounds along
-        the pattern is kept, because it is part of the ridge.
+        `place` is the index of the value of the parameter. After the pattern ``B u`` is removed, the largest value is
+        the value of the next component. The variance of the backgrounds along the pattern is kept in `held`, because
+        the ridge depends on it.
         """
         sums = self._sums(np.arange(len(self.deck.plan.homes)), *range(len(self.deck.plan.parts)))
         pattern = solve(sums, self.problems(sums)[place]).patterns[:, :1]
@@ -175,7 +181,7 @@ class Statistic:
 
 
 def _logarithms(ratios: Sequence[float]) -> Float:
-    """Return logarithms of ratios, also of infinite ones."""
+    """Return logarithms of ratios, limited to `LARGEST_LOG`. Ratios may be infinite."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.clip(np.nan_to_num(np.log(ratios), nan=LARGEST_LOG), -LARGEST_LOG, LARGEST_LOG)
 
@@ -199,7 +205,11 @@ def _largest(pencil: Pencil) -> float:
 
 
 def _largest_by_products(inner: Float, across: Float, back: Float, factors: Float, ridge: float) -> float:
-    """Return the largest value of the target's rows, if the rows of backgrounds are multiplied by factors."""
+    """Return the largest value from inner products of rows; infinite if the matrix of the backgrounds is singular.
+
+    `inner` has the products of target rows, `back` of background rows, and `across` of background with target rows.
+    Background rows are multiplied by `factors`.
+    """
     matrix = factors[:, None] * back
     matrix *= factors
     matrix.flat[:: len(matrix) + 1] += ridge
@@ -216,9 +226,9 @@ def _largest_by_products(inner: Float, across: Float, back: Float, factors: Floa
 
 
 def _lanczos(applied: Callable[[Float], Float], size: int) -> float:
-    """Return the largest eigenvalue of a symmetric matrix.
+    """Return the largest eigenvalue of a symmetric matrix, which `applied` multiplies by a vector.
 
-    Without orthogonalisation, copies of the largest value appear, but its error is the same.
+    The vectors are not orthogonalised again. This adds copies of the largest value, but its error stays the same.
     """
     vector = np.random.default_rng(0).standard_normal(size)
     vector /= np.linalg.norm(vector)

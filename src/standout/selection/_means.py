@@ -17,17 +17,17 @@ LEAST_EFFECT = 0.2
 
 @dataclass(frozen=True, eq=False)
 class MeanDifferences:
-    """How far are the means of target and background apart, in each column?
+    """How far apart are the means of target and background in each column?
 
     Attributes
     ----------
     effect : ndarray of shape (n_features,)
-        Difference of the means, target less background, in units of the pooled standard deviation; 0 for a column that
-        is constant in both.
+        Difference of the means, target minus background, in units of the pooled standard deviation; 0 for a column
+        that is constant in both.
     p_value, q_value : ndarray of shape (n_features,)
-        Of Welch's t-test for independent rows, and corrected for the number of columns (Benjamini and Hochberg). With
-        subjects, the number of subjects replaces the number of rows. This is conservative, because the mean of a
-        subject varies less than a single row.
+        The p-value of Welch's t-test for independent rows, and the same corrected for the number of columns (Benjamini
+        and Hochberg). With subjects, the number of subjects replaces the number of rows. This is conservative, because
+        the mean of a subject varies less than a single row.
 
     Examples
     --------
@@ -54,16 +54,16 @@ class MeanDifferences:
 def mean_differences(
     means: Sequence[Float], variances: Sequence[Float], counts: Sequence[float], weights: Sequence[float]
 ) -> MeanDifferences:
-    """Compare the target's means with the weighted mean of the backgrounds.
+    """Return the differences between the target's means and the weighted means of the backgrounds.
 
     Parameters
     ----------
     means, variances : sequence of ndarray of shape (n_features,)
-        Of each dataset, the target first.
+        Means and variances of the columns of each dataset, the target first.
     counts : sequence of float
-        Effective numbers of rows, or numbers of subjects.
+        Effective number of rows, or number of subjects, of each dataset.
     weights : sequence of float
-        Of the backgrounds.
+        Weights of the backgrounds.
     """
     factors, squares = np.array([1.0, *(-weight for weight in weights)]), np.array(variances)
     step = factors @ np.array(means)

@@ -1,4 +1,7 @@
-"""From datasets to the moments of every draw: decks of units that are dealt, or drawn again."""
+"""The rows of all datasets as a deck of units, and the moments of each permutation or bootstrap draw.
+
+A permutation test deals the units to the datasets at random. A bootstrap draws units of each dataset with replacement.
+"""
 
 from __future__ import annotations
 
@@ -32,43 +35,43 @@ from standout.sources import Source
 # Rows are dealt one by one if there are at most this many rows, or more than this many columns. Otherwise blocks are
 # dealt.
 MOST_ROWS, MOST_COLUMNS = 4000, 1024
-# Limits of the number of blocks, and maximum of numbers in their sums (512 MiB).
+# Minimum and maximum number of blocks, and the maximum of numbers in their scatter matrices (512 MiB).
 LEAST_UNITS, MOST_UNITS, MOST_NUMBERS = 32, 128, 2**26
 # Weights are equal if they differ by less than this share.
 SAME_WEIGHT = 1e-9
-# Steps towards a robust middle, the share of the median squared distance that is added to every squared distance, and
-# the share of it that ends the steps.
+# The robust middle is found in at most N_STEPS steps. SMALL_SHARE of the median squared distance is added to every
+# squared distance. Steps end when they are shorter than NEAR times the root of this addition.
 N_STEPS, SMALL_SHARE, NEAR = 60, 0.1, 1e-3
-# Fewer units than this are subjects or very few rows.
+# With fewer units than this (subjects, or very few rows), far units get smaller weights in the robust middle.
 FEW_UNITS = 30
-# Units beyond this number of medians are far off; differences of middles beyond this number of standard errors are more
-# than chance.
+# A unit is far off if its distance is more than FAR times the median distance. A difference of middles is more than
+# chance if it exceeds FAR standard errors. SMALLEST avoids a division by zero.
 FAR, SMALLEST = 2.0, 1e-300
 
 Weights = Sequence[Float | None]
-# Some parts of a dataset, with the factor of each part or of each of its rows.
+# The parts that a dataset gets in a draw, with the factor of each part, or of each row of each part.
 Hand = tuple[Numbers, Float]
 
 
 @dataclass(frozen=True, eq=False)
 class Deck:
-    """The rows of all datasets as parts of units. A draw is a list of hands, one for each dataset.
+    """The rows of all datasets, divided into the parts of a plan. A draw is a list of hands, one for each dataset.
 
-    Parts of many rows are stored as their sums, so that a draw takes the same time at any number of rows.
+    Parts of many rows are stored as their sums, so that the time of a draw does not depend on the number of rows.
 
     Attributes
     ----------
     plan : Plan
     rows : array of shape (n_rows, r)
-        All datasets under one another, or the mean of each part.
+        The stacked rows of all datasets, or the mean of each part.
     owners : ndarray of shape (n_rows,)
         The part of each row; -1 for rows that are left out.
     weights : ndarray of shape (n_rows,)
-        Weights that go with their rows.
+        Weights that move with their rows.
     scatters : array of shape (n_parts, r, r) or None
         The scatter of each part about its mean, if `rows` are means.
     placed : ndarray of shape (n_units, n_rows_of_each) or None
-        Weights that stay at their places.
+        Weights that stay in place when units move.
     span : Span or None
         The map to coordinates of wide rows.
     """
@@ -83,7 +86,7 @@ class Deck:
 
     @cached_property
     def _order(self) -> tuple[Numbers, Numbers]:
-        """The rows in the order of their parts, and where each part begins."""
+        """The row numbers in the order of their parts, and the position at which each part begins."""
         order = np.argsort(self.owners, kind="stable")
         return order, np.searchsorted(self.owners[order], np.arange(self.plan.n_parts + 1))
 
@@ -130,7 +133,7 @@ class Deck:
         return namespace(self.rows).stack([self.moments(np.array([part]), one).mean for part in parts])
 
     def without(self, basis: Float) -> Deck:
-        """Remove the directions of an orthonormal basis from all rows."""
+        """Return the deck without the directions of an orthonormal basis."""
         rows, scatters = self.rows - product(product(self.rows, basis), basis.T), self.scatters
         if scatters is not None:
             scatters = scatters - (scatters @ basis) @ basis.T
@@ -144,7 +147,7 @@ class Deck:
         return [self.moments(parts, np.ones(len(parts))) for parts in every]
 
     def hands(self, at: Numbers, thinning: int = 0) -> list[Hand]:
-        """Return the parts of each dataset, given the units at its places."""
+        """Return the hand of each dataset. `at` has the unit at each place."""
         parts, plan = self.plan.parts[thinning][at], self.plan
         dealt = [np.append(parts[places], own) for places, own in zip(plan.places, plan.fixed, strict=True)]
         if self.placed is None:
@@ -152,9 +155,9 @@ class Deck:
         return [(own, self.placed[places]) for own, places in zip(dealt, plan.places, strict=True)]
 
     def dealt(self, at: Numbers, thinning: int = 0) -> list[ScatterMoments]:
-        """Return the moments of each dataset, given the units at its places.
+        """Return the moments of each dataset. `at` has the unit at each place.
 
-        The moments of the largest dataset are the total minus the others, unless that would lose digits.
+        The moments of the largest dataset are the total minus the other datasets, unless this would lose digits.
         """
         hands = self.hands(at, thinning)
         if self.placed is not None:
@@ -167,7 +170,7 @@ class Deck:
         return [*found[:largest], left or self.moments(*hands[largest]), *found[largest:]]
 
     def drawn(self, times: Float) -> list[Hand]:
-        """Return the parts of each dataset, with the number of times that each unit is drawn."""
+        """Return the hand of each dataset. `times` is how often each unit is drawn."""
         chosen = [places[times[places] > 0] for places in self.plan.places]
         return [(self.plan.parts[0][own], times[own]) for own in chosen]
 
@@ -185,11 +188,11 @@ class Deck:
 def make_deck(
     sources: list[Source], learned: Weights, problem: Problem, rng: np.random.Generator, spanned: bool, thinned: bool
 ) -> Deck:
-    """Make units of all datasets, and read their data for draws in one pass.
+    """Return the deck of all datasets. Their rows are read in one pass.
 
-    Rows with more columns than there are rows become coordinates in their span if `spanned`. If `thinned`, subjects
-    keep the same number of rows, and user weights do not move with rows. The weights of a source
-    are the user's weights times the robust weights in `learned`.
+    If `spanned`, wide rows (more columns than rows) become coordinates in their span. If `thinned`, all subjects keep
+    the same number of rows, and the user's weights do not move with rows. The weights of a source are the user's
+    weights times the robust weights in `learned`.
     """
     counts, width = [source.count_rows() for source in sources], int(sources[0].width or 0)
     placed = _placed(sources, learned) if thinned else None
@@ -222,7 +225,7 @@ def make_deck(
         found |= {number: adjusted(moments, problem.n_covariates, by=total) for number, moments in known.items()}
     every, some = [found.get(part) for part in range(plan.n_parts)], next(iter(found.values()))
     totals = np.array([0.0 if part is None else part.total_weight for part in every])
-    # Centred by the mean of one part, because squares of large means would lose digits. A part without rows has zeros.
+    # Subtract the mean of one part, because squares of large means would lose digits. A part without rows has zeros.
     means = [0.0 * some.mean if part is None else part.mean - some.mean for part in every]
     scatters = [(part or some).covariance() * total for part, total in zip(every, totals, strict=True)]
     xp = namespace(some.mean)
@@ -230,7 +233,7 @@ def make_deck(
 
 
 def _placed(sources: Sequence[Source], learned: Weights) -> Float | None:
-    """Return the user's weights, in units of their mean; None if they are equal in each dataset."""
+    """Return the user's weights, divided by their mean; None if all rows of each dataset have equal weights."""
     found = []
     for source, own in zip(sources, learned, strict=True):
         given = np.ones(source.count_rows()) if source.weights is None else source.weights
@@ -243,9 +246,9 @@ def _placed(sources: Sequence[Source], learned: Weights) -> Float | None:
 def _residual_rows(sources: Sequence[Source], pooled: bool) -> list[Rows]:
     """Return the rows without the linear effects of the covariates.
 
-    If each dataset removes its effects, its rows become dependent, as if it removed its mean (see `centred`). Deals
-    therefore remove the effects over all datasets. An effect that is left in a dataset beyond chance is shortened to
-    its expected length.
+    Removing the effects within a dataset makes its rows dependent, just as removing its mean does (see `centred`). For
+    deals (`pooled`), the effects are therefore estimated over all datasets together. If the remaining effect in a
+    dataset is larger than chance explains, it is shortened to its expected length.
     """
     given = [source.covariates for source in sources if source.covariates is not None]
     if not given:
@@ -268,9 +271,10 @@ def _residual_rows(sources: Sequence[Source], pooled: bool) -> list[Rows]:
 
 
 def _kept(length: float, shares: Iterable[Float], away: Float, subjects: Numbers) -> float:
-    """Return 1 if chance explains a difference of this squared length, else the factor to its expected length.
+    """Return the factor that shortens a difference to its expected length; 1 if chance explains the difference.
 
-    The difference is the sum of the rows times their `shares`, and `away` are the rows without it.
+    `length` is the squared length of the difference. The difference is the sum of the rows times their `shares`. `away`
+    has the rows without the difference.
     """
     n_codes = int(subjects.max()) + 1
     chance = float(sum(np.sum(sums_of(share[:, None] * away, subjects, n_codes) ** 2) for share in shares))
@@ -281,12 +285,14 @@ def _kept(length: float, shares: Iterable[Float], away: Float, subjects: Numbers
 
 
 def middle_of(rows: Float) -> Float:
-    """Where is the middle of these rows, apart from outlying ones?
+    """Where is the middle of these rows, without the influence of outlying rows?
 
-    With d the distance from the middle and s a tenth of the median of d², rows have the weights ``1 / √(s + d²)``, as
-    in a smooth spatial median, and the few means of subjects ``1 / (s + d²)``. A far row shifts the mean, and also the
-    spatial median of a few rows. This shift is in all rows of its dataset, and a deal mixes it into all datasets: false
-    alarms.
+    The middle is a weighted mean. Each row has the weight ``1 / √(s + d²)``, as in a smooth spatial median. Here d is
+    the distance of the row from the middle, and s is a tenth of the median of d². Fewer than 30 rows, such as means of
+    subjects, have the weights ``1 / (s + d²)``.
+
+    A far row shifts the mean, and also the spatial median of a few rows. The shift would then be in all centred rows of
+    the dataset. A deal would mix them into all datasets, and cause false alarms.
 
     Examples
     --------
@@ -309,11 +315,12 @@ def middle_of(rows: Float) -> Float:
 
 
 def centred(deck: Deck, own: bool) -> Deck:
-    """Centre all datasets at one row. With `own`, first move datasets together if their middles differ too much.
+    """Return the deck with all rows centred at one point. With `own`, differences of the middles are limited first.
 
-    Rows centred at their dataset's middle are not independent: their sum is nearly 0. Deals of few subjects in
-    many columns then have other leading values than the data. Therefore differences of middles that chance explains are
-    not changed, and the test is exact. Larger ones are shortened to their expected length.
+    Rows that are centred at the middle of their dataset are not independent: their sum is nearly 0. Deals of few
+    subjects in many columns then have other leading values than the observed data. Therefore differences of middles
+    that chance explains are not changed, and the test is exact. Larger differences are shortened to their expected
+    length.
     """
     plan, means = deck.plan, deck.means()
     units = sum(take(means, parts) for parts in plan.parts) / len(plan.parts)
@@ -324,11 +331,11 @@ def centred(deck: Deck, own: bool) -> Deck:
         counts, subjects = np.bincount(plan.homes)[:, None], plan.subjects
         stretch = np.sqrt(counts / (counts - 1))[plan.homes, 0]
         away = to_host(units - take(middles, plan.homes))
-        # Far units hardly move a middle.
+        # Limit the distance of far units, because they hardly move a middle.
         sizes = np.linalg.norm(away, axis=1)
         away *= (stretch * np.minimum(1.0, FAR * np.median(sizes) / np.maximum(sizes, SMALLEST)))[:, None]
         steps = middles - weighted_sum(counts[:, 0] / len(away), middles)
-        # The mean of a subject in several datasets is part of each middle, and cancels in differences.
+        # If a subject is in several datasets, its mean is part of each middle, and cancels in their differences.
         shares = (plan.homes == np.arange(n_sets)[:, None]) / counts - 1.0 / len(away)
         lengths = to_host(squared_lengths(steps)).tolist()
         kept = [_kept(length, [share], away, subjects) for length, share in zip(lengths, shares, strict=True)]

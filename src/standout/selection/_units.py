@@ -1,4 +1,8 @@
-"""Units that change places or are drawn again: rows, random blocks of rows, or subjects."""
+"""Units that a permutation test permutes and a bootstrap draws: rows, random blocks of rows, or subjects.
+
+A deal puts the units at other places. Each place belongs to a dataset. A thinning takes the same number of rows from
+each subject at random.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +19,13 @@ from standout._messages import InvalidValueError
 
 Numbers = npt.NDArray[np.intp]
 
-# Thinnings of subjects with different numbers of rows over which a statistic is averaged.
+# Maximum number of thinnings over which a statistic is averaged.
 N_THINNINGS = 5
 # Assumed correlation of the rows of a subject, for the effective number of rows.
 INTRACLASS = 0.4
-# Minimum of blocks of the smallest dataset with enough rows.
+# Minimum number of blocks of the smallest dataset, if it has enough rows.
 LEAST_BLOCKS = 16
-# Up to this number, relabelings are counted exactly.
+# Below this limit, the number of deals is rounded to an integer, because `exp` and `lgamma` have rounding errors.
 MOST_COUNTED = 1e6
 
 
@@ -34,15 +38,16 @@ class Plan:
     keys : list of ndarray of shape (n_rows,)
         The part of each row, for each dataset; -1 for rows that are left out.
     parts : ndarray of shape (n_thinnings, n_units)
-        The part that stands for each unit in each thinning.
+        The part with the rows of each unit, in each thinning.
     homes : ndarray of shape (n_units,)
         The dataset of each unit.
     groups : ndarray of shape (n_units,)
-        Units with the same number change places with each other.
+        Only units with the same number change places with each other. A subject in several datasets has a separate
+        number. All other units have -1.
     n_parts : int
     kind : {"rows", "blocks", "subjects"}
     fixed : ndarray of shape (n_datasets, 0 or 1)
-        The part of each dataset whose rows stay where they are.
+        The part of each dataset with the rows that are left over from the blocks. They do not change places.
     """
 
     keys: list[Numbers]
@@ -55,12 +60,12 @@ class Plan:
 
     @property
     def places(self) -> list[Numbers]:
-        """The places of each dataset."""
+        """The indices of the places that belong to each dataset."""
         return [np.flatnonzero(self.homes == home) for home in range(len(self.keys))]
 
     @property
     def subjects(self) -> Numbers:
-        """The subject of each unit. Units that change places with all others are separate subjects."""
+        """The number of the subject of each unit. Each unit of group -1 is a separate subject."""
         own = 1 + int(self.groups.max()) + np.arange(len(self.groups))
         return np.unique(np.where(self.groups < 0, own, self.groups), return_inverse=True)[1]
 
@@ -91,9 +96,9 @@ class Plan:
             raise InvalidValueError(f"{problem}, but level={level:g} needs {ceil(1.0 / level)}", advice=advice)
 
     def deals(self, rng: np.random.Generator, count: int, every: bool = True) -> Iterator[Numbers]:
-        """Yield random deals: the unit at each place.
+        """Yield random deals, as the index of the unit at each place.
 
-        With `every` and few possible deals, each deal except the observed one is made once.
+        With `every` and few possible deals, each deal except the observed one is yielded once.
         """
         ordered = np.argsort(self.groups, kind="stable")
         complete = every and self.n_ways <= count + 1
@@ -109,7 +114,7 @@ class Plan:
                 yield at
 
     def times(self, rng: np.random.Generator, count: int) -> Iterator[Float]:
-        """Yield how often each unit is drawn with replacement. A subject is drawn for all of its datasets together."""
+        """Yield how often each unit is drawn with replacement. A subject is drawn in all of its datasets together."""
         subjects = self.subjects
         member = np.zeros((len(self.keys), subjects.max() + 1), dtype=bool)
         member[self.homes, subjects] = True
@@ -123,12 +128,12 @@ class Plan:
 
 
 def sums_of(rows: Float, codes: Numbers, n_codes: int) -> Float:
-    """Return the sum of the rows of every code."""
+    """Return the sum of the rows with each code."""
     return sparse.csr_array((np.ones(len(rows)), (codes, np.arange(len(rows)))), shape=(n_codes, len(rows))) @ rows
 
 
 def plan_rows(counts: Sequence[int], most: int, rng: np.random.Generator) -> Plan:
-    """Make units of rows, or of random blocks of rows of equal size if there are more rows than `most`."""
+    """Return a plan with rows as units, or random blocks of equal size if there are more rows than `most`."""
     blocks, homes, size = _in_blocks(counts, most, rng)
     n_units = len(homes)
     keys = [np.where(block < 0, n_units + home, block) for home, block in enumerate(blocks)]
@@ -138,9 +143,9 @@ def plan_rows(counts: Sequence[int], most: int, rng: np.random.Generator) -> Pla
 
 
 def _in_blocks(counts: Sequence[int], most: int, rng: np.random.Generator) -> tuple[list[Numbers], Numbers, int]:
-    """Deal members of each set at random to blocks, with a limit on the number of blocks in all.
+    """Return random blocks of the members of each set, at most `most` blocks in total.
 
-    Return the block of each member (-1 for those that are left over), the set of each block, and the size of blocks.
+    These are the block of each member (-1 for left-over members), the set of each block, and the size of all blocks.
     """
     size, n_blocks = 1, list(counts)
     if sum(counts) > most:
@@ -157,16 +162,16 @@ def _in_blocks(counts: Sequence[int], most: int, rng: np.random.Generator) -> tu
 def plan_subjects(
     subjects: Sequence[Numbers], most: int, most_parts: int, rng: np.random.Generator, *, thinned: bool = True
 ) -> Plan:
-    """Make units of subjects: the same number of rows of each if `thinned`, otherwise all rows.
+    """Return a plan with subjects as units: all of their rows, or the same number of rows of each if `thinned`.
 
-    The leading ratio depends on the number of rows. Permuting whole subjects of different size would be wrong, because
-    a deal changes the number of rows of the target.
+    The leading ratio depends on the number of rows. Permuting whole subjects of different sizes would be wrong, because
+    each deal would change the number of rows of the target.
     """
     sizes = _sizes(subjects)
     if np.sum(sizes > 0) > most:
         subjects = _joined(subjects, sizes, most, rng)
         sizes = _sizes(subjects)
-    # All rows of a subject are one part, or each of its parts has this number of rows.
+    # Each part has this number of rows of a subject. Without thinning, all rows of a subject are one part.
     n_rows = _rows_of_each(sizes) if thinned else int(sizes.max())
     kept = sizes >= (n_rows if thinned else 1)
     homes, owners = np.nonzero(kept)
@@ -175,7 +180,7 @@ def plan_subjects(
     place[kept] = np.arange(len(homes))
     keys = []
     for codes, own, unit_of in zip(subjects, sizes, place, strict=True):
-        # The place of each row among those of its subject, at random. Rows without a subject come first.
+        # Divide the rows of each subject into parts at random. In `order`, rows without a subject come first.
         order = rng.permutation(len(codes))
         order = order[np.argsort(codes[order], kind="stable")]
         starts = np.sum(codes < 0) + np.cumsum(own) - own
@@ -196,7 +201,10 @@ def _sizes(subjects: Sequence[Numbers]) -> Numbers:
 
 
 def _joined(subjects: Sequence[Numbers], sizes: Numbers, most: int, rng: np.random.Generator) -> list[Numbers]:
-    """Join subjects of the same datasets at random to units of equally many subjects; left-over ones have code -1."""
+    """Return the subjects, joined at random to groups of equal size. Left-over subjects get the code -1.
+
+    Subjects are only joined if they are in the same datasets.
+    """
     kinds = np.unique(sizes > 0, axis=1, return_inverse=True)[1].ravel()
     kinds[sizes.sum(axis=0) == 0] = -1
     members = [np.flatnonzero(kinds == kind) for kind in np.unique(kinds[kinds >= 0])]
@@ -207,9 +215,10 @@ def _joined(subjects: Sequence[Numbers], sizes: Numbers, most: int, rng: np.rand
 
 
 def _rows_of_each(sizes: Numbers) -> int:
-    """Return the number of rows that all subjects are thinned to. Subjects with fewer rows are left out.
+    """Return the number of rows to which all subjects are thinned. Subjects with fewer rows are left out.
 
-    The effective number of rows decides between many rows of few subjects and few rows of many subjects.
+    It has the largest effective number of rows, a compromise between many rows of few subjects and few rows of many
+    subjects.
     """
     least = np.minimum(np.sum(sizes > 0, axis=1), 3)
     found = {}

@@ -15,9 +15,9 @@ from standout._xp import to_host
 from standout.pencil import Solution
 from standout.problem import Problem, Sums, solve
 
-# Steps between 0 and 1 on the grid of weights, and its largest size.
+# Number of steps between 0 and 1 on the grid of weights, and maximum number of its points.
 STEPS, MOST_POINTS = 8, 200
-# Groups of similar views among which the spectral rule chooses.
+# Number of groups of similar views in the rule "spectral".
 N_GROUPS = 3
 
 
@@ -27,10 +27,10 @@ def choose_weights(rule: str, sums: Sums, problem: Problem, *, solver: str = "au
     Parameters
     ----------
     rule : {"worst-case", "joint", "spectral"}
-        "worst-case" is the mixture with the smallest leading value, a convex problem for ratios: components stand
-        out against every background. "joint" maximises over weights and components, as the paper writes it. Its
-        maximum is always at a single background. "spectral" groups the views over a grid of weights by spectral
-        clustering, and chooses the middle of the largest group.
+        "worst-case" chooses the mixture with the smallest leading value, so that components stand out against every
+        background. For ratios, this is a convex problem. "joint" maximises the leading value over weights and
+        components, as in the paper. Its maximum is always at a single background. "spectral" groups the views over a
+        grid of weights by spectral clustering, and chooses the middle of the largest group.
     sums : Sums
     problem : Problem
     """
@@ -55,12 +55,12 @@ def choose_weights(rule: str, sums: Sums, problem: Problem, *, solver: str = "au
 
 
 def _worst_case(leading: Callable[[Float], float], n_backgrounds: int) -> Float:
-    """Minimise the leading value over the simplex: descent from the best point of a coarse grid."""
+    """Return the weights with the smallest leading value, by descent from the best point of a coarse grid."""
     start = min(simplex_grid(n_backgrounds, 4), key=leading)
 
     def value(point: Float) -> float:
         weights = np.maximum(point, 0.0)
-        # Values may have any size, and may be negative for differences.
+        # The tolerance of SLSQP is absolute, but values may have any size. Differences may also be negative.
         return leading(weights / weights.sum()) / size
 
     size = abs(leading(start)) or 1.0
@@ -78,12 +78,12 @@ def _worst_case(leading: Callable[[Float], float], n_backgrounds: int) -> Float:
 
 
 def _middle(bases: list[Float], seed: int) -> int:
-    """Return the number of the basis in the middle of the largest group of similar ones."""
+    """Return the index of the basis in the middle of the largest group of similar bases."""
     from sklearn.cluster import SpectralClustering
 
-    # The product of the cosines of the principal angles.
+    # The similarity of two bases is the product of the cosines of their principal angles.
     cosines = [[abs(np.linalg.det(one.T @ other)) for other in bases] for one in bases]
-    # Components that are out of range are similar to none.
+    # Components that are out of range have the similarity NaN. It becomes 0.
     affinity = np.nan_to_num(cosines)
     n_groups, groups = min(N_GROUPS, len(bases) - 1), np.zeros(len(bases), dtype=int)
     if n_groups > 1 and affinity.min() <= 0.999:
@@ -94,7 +94,7 @@ def _middle(bases: list[Float], seed: int) -> int:
 
 
 def simplex_grid(n_backgrounds: int, steps: int) -> list[Float]:
-    """Return the points of the simplex whose coordinates are multiples of a step."""
+    """Return a grid of weights that sum to 1 and are multiples of a step. Many backgrounds have a larger step."""
     while steps > 1 and comb(steps + n_backgrounds - 1, n_backgrounds - 1) > MOST_POINTS:
         steps -= 1
     cuts = combinations(range(steps + n_backgrounds - 1), n_backgrounds - 1)

@@ -1,4 +1,4 @@
-"""Datasets as sources: arrays, frames, files, iterators, Dask, devices; all are read in batches."""
+"""Sources: datasets of any kind (arrays, frames, files, iterators, Dask, devices) that are read in batches."""
 
 from standout.sources._base import Batch, InMemory, Source
 from standout.sources._base import Mapped as Mapped

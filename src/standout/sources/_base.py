@@ -1,4 +1,4 @@
-"""A dataset as a source: batches of rows, and arrays beside the rows with one entry per row."""
+"""The class Source: a dataset that is read in batches, with arrays such as weights that have one entry per row."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Words: TypeAlias = npt.NDArray[np.object_]
 """Strings as Python objects."""
 T = TypeVar("T")
 
-# The arrays beside the rows.
+# Attributes with one entry per row.
 BESIDE = ("weights", "subjects", "covariates", "ids", "labels")
 
 
@@ -63,7 +63,7 @@ class Source:
     keys : list or None
         Names of the columns of a frame, of any type.
     columns : tuple of str or None
-        The same, if they are strings.
+        Names of the columns, if all are strings.
     width : int or None
         Number of columns.
     n_rows : int or None
@@ -73,10 +73,10 @@ class Source:
     weights : ndarray of shape (n_rows,) or None
         The weight of each row.
     subjects : ndarray of shape (n_rows,) or None
-        The number of each row's subject in `subject_names`, which all datasets of a fit share.
+        The subject of each row, as a position in `subject_names`. All datasets of a fit have the same `subject_names`.
     covariates : ndarray of shape (n_rows, q) or None
     ids, labels : ndarray of str or None
-        Text beside the rows, for files and pictures.
+        The name and the label of each row.
     missing : {"error", "keep", "drop-rows"}
         The treatment of missing values when rows are read.
     again : bool
@@ -110,11 +110,11 @@ class Source:
     place: tuple[str, str] = ("numpy", "cpu")
 
     def _read(self) -> Iterator[Rows]:
-        """Read the rows of each batch. Subclasses have this method."""
+        """Return an iterator over the rows of each batch; defined in subclasses."""
         raise NotImplementedError
 
     def batches(self) -> Iterator[Batch]:
-        """Read one batch after the other, and check that arrays beside the rows have one entry per row."""
+        """Yield the batches in order, and check that weights, labels and so on have one entry per row."""
         n_rows = 0
         for rows in self._read():
             if rows.shape[0]:
@@ -129,7 +129,7 @@ class Source:
 
     def _check_beside(self, n_rows: int, least: bool = False) -> None:
         for what in BESIDE:
-            # Ids and labels of files are read on demand, and have one entry per row.
+            # With getattr, ids and labels would be read from files. These have one entry per row.
             fact = vars(self).get(what)
             if fact is not None and (len(fact) < n_rows if least else len(fact) != n_rows):
                 more = "at least " if least else ""
@@ -143,7 +143,7 @@ class Source:
         return reduce(add, map(function, regrouped(self.batches())))
 
     def count_rows(self) -> int:
-        """Return the number of rows; read them if it is not known."""
+        """Return the number of rows. If it is unknown, read the rows."""
         return sum(batch.n_rows for batch in self.batches()) if self.n_rows is None else self.n_rows
 
     def loaded(self) -> Source:
@@ -167,7 +167,7 @@ class Source:
         return self.select([place for place, key in enumerate(self.keys or ()) if key not in names])
 
     def words(self, names: Sequence[str]) -> dict[str, Words]:
-        """Return columns as words; files also have columns that are not features."""
+        """Return columns as words. For files, these can be columns that are not features."""
         rows: Any = {name: self.select([(self.keys or []).index(name)]).loaded().rows for name in names}
         return {name: np.ravel(column).astype(object) for name, column in rows.items()}
 
@@ -229,7 +229,7 @@ class Stream(Source):
             raise InvalidValueError(f"{name} gave no batch, but a minimum of 1 is required", advice=advice)
         self.name, self.keys = name, keys_of(first)
         self.columns = column_names(self.keys, name)
-        # The first batch is inspected, and kept for the pass.
+        # The first batch shows the columns. It is kept, because it cannot be read again.
         self._head = as_rows(first, f"batch 1 of {name}", keys=self.keys, min_rows=0)
         self.width, self.place = int(self._head.shape[1]), place(self._head)
         self._given = chain([first], given)
@@ -265,7 +265,7 @@ class Mapped(Source):
         return self if self.host.rows is None else self.loaded()
 
     def map_reduce(self, function: Callable[[Batch], T], add: Callable[[T, T], T] = operator.add) -> T:
-        """Sum the results of a function over changed batches, by the underlying source."""
+        """Sum the results of a function over the changed batches, with `map_reduce` of the underlying source."""
         change, join = self._change, partial(add_known, add)
         size = max(3 * BLOCK_BYTES // (8 * max(self.width or 1, 1)), 1)
 
@@ -283,7 +283,7 @@ class Mapped(Source):
 
 
 class Chosen(Mapped):
-    """Some rows of a source, such as those with one label."""
+    """Some rows of a source, such as the rows with one label."""
 
     def __init__(self, host: Source, chosen: npt.NDArray[np.bool_], name: str) -> None:
         super().__init__(host, copied, host.keys, host.width)
@@ -356,7 +356,7 @@ def matched(keys: Keys, width: int, name: str, expected: Keys, limit: int, refer
 
 
 def check_place(at: tuple[str, str], name: str, expected: tuple[str, str], reference: str) -> None:
-    """Refuse rows of another library or device than a reference."""
+    """Refuse rows if their library or device differs from the reference."""
     if at != expected:
         problem = f"{reference} is of {' on '.join(expected)}, but {name} is of {' on '.join(at)}"
         raise MixedArraysError(problem, advice="Give all datasets as arrays of one library, on one device.")

@@ -22,7 +22,7 @@ Keys: TypeAlias = list[Any] | None
 """The names of columns, of any type; None if there are none."""
 # All whole numbers up to this one are exact in double precision.
 LARGEST_INTEGER = 2**53
-# Objects that users may pass by mistake, by the name of their type.
+# Advice for objects that are not tables, by the name of their type.
 _FILE = "Open the file: standout.scan(path) reads it in batches, standout.read_table(path) whole."
 _MNE = "Use standout.mne.Contrast, or give a table with a row per sample and a column per channel."
 NO_TABLES = {
@@ -38,7 +38,7 @@ RESHAPE = (
 
 
 def as_rows(data: Any, name: str, *, keys: Keys = None, finite: bool = True, min_rows: int = 1) -> Rows:
-    """Return data of any kind in this form, without a copy if possible; refuse data that are not a table.
+    """Return data of any kind as rows, without a copy if possible. Refuse data that are not a table.
 
     `keys` are the column names of a frame.
     """
@@ -51,7 +51,7 @@ def as_rows(data: Any, name: str, *, keys: Keys = None, finite: bool = True, min
         kind = InvalidTypeError if isinstance(error, TypeError) else InvalidValueError
         reason = " ".join(str(error).split())[:200].rstrip(". ")
         raise kind(f"{name} cannot be used: {reason}", advice="Give a table of real numbers.") from None
-    # scikit-learn's wording, which its checks look for.
+    # scikit-learn's checks search for this wording.
     if rows.ndim != 2:
         found = "scalar" if rows.ndim == 0 else f"{rows.ndim}D"
         raise InvalidValueError(f"{name}: Expected 2D array, got {found} array instead", advice=RESHAPE)
@@ -93,7 +93,7 @@ def keys_of(data: Any) -> Keys:
 
 
 def column_names(keys: Keys, name: str) -> tuple[str, ...] | None:
-    """Return the names of columns if they are strings; names of several types are refused."""
+    """Return the names of columns if all are strings, otherwise None. Refuse strings mixed with other types."""
     kinds = {isinstance(key, str) for key in keys or ()}
     if len(kinds) > 1:
         problem = f"Feature names are only supported if all input features have string names, but {name} has others too"
@@ -102,7 +102,7 @@ def column_names(keys: Keys, name: str) -> tuple[str, ...] | None:
 
 
 def known(name: Any, parameter: str, names: Collection[Any], what: str) -> Any:
-    """Refuse an unknown name; list the known ones, and suggest a similar one."""
+    """Return the name if it is known. Otherwise raise an error with the known names and a similar one."""
     if name not in names:
         close = get_close_matches(str(name), map(str, names), n=1)
         advice = f"Is {short(close[0])!r} meant?" if close else "Choose one of these."
@@ -112,7 +112,10 @@ def known(name: Any, parameter: str, names: Collection[Any], what: str) -> Any:
 
 
 def is_dispatched(data: Any) -> bool:
-    """Return whether the data are an array that its own library can process."""
+    """Return whether the data are an array of another library, and array API dispatch is on.
+
+    Refuse sparse tensors. Without dispatch, also refuse arrays that are not in the host's memory.
+    """
     if not looks_foreign(data):
         return False
     if is_sparse_tensor(data):
@@ -129,7 +132,7 @@ def is_dispatched(data: Any) -> bool:
 
 
 def _converted(data: Any, name: str, keys: Keys) -> Rows:
-    """Convert data to this form; raise ValueError or TypeError with the reason if that fails."""
+    """Convert data to rows; raise ValueError or TypeError with the reason if that fails."""
     for kind in NO_TABLES.keys() & {kind.__name__ for kind in type(data).__mro__}:
         raise InvalidTypeError(f"{name} is a {type(data).__name__}, which is not a table", advice=NO_TABLES[kind])
     if is_sparse(data):
@@ -143,7 +146,7 @@ def _converted(data: Any, name: str, keys: Keys) -> Rows:
         raise ValueError(f"there are masked entries, the first at {first}")
     values = np.asarray(data)
     if isinstance(data, list | tuple) and values.dtype.kind == "f" and np.any(np.abs(values) >= LARGEST_INTEGER):
-        # NumPy rounds whole numbers in an array with decimals.
+        # If a list has decimals, NumPy rounds large whole numbers. Objects are checked one by one.
         values = np.asarray(data, dtype=object)
     return floats(values)
 
@@ -162,7 +165,6 @@ def floats(values: npt.NDArray[Any]) -> Array:
         raise ValueError("Complex data not supported")
     if kind not in "biu":
         raise ValueError(f"could not convert string to float: {str(values.ravel()[:1])[:60]}")
-    # Whole numbers that a double would round are refused.
     if values.dtype.itemsize == 8 and values.size and max(values.max(), -int(values.min())) > LARGEST_INTEGER:
         for value in values[(values < -LARGEST_INTEGER) | (values > LARGEST_INTEGER)].tolist():
             _double(value)
@@ -178,7 +180,7 @@ def _double(value: Any) -> float:
 
 
 def _from_objects(values: npt.NDArray[Any]) -> Array:
-    """Convert Python objects that are numbers; missing ones of any library become NaN."""
+    """Convert Python objects to numbers; missing values of any library become NaN."""
     numbers = np.empty(values.size)
     for position, value in enumerate(values.ravel().tolist()):
         if isinstance(value, str | bytes):
@@ -190,21 +192,21 @@ def _from_objects(values: npt.NDArray[Any]) -> Array:
 
 
 def is_missing(value: Any) -> bool:
-    """Tell whether a value is None, NaN, empty, or the missing value of a library of frames."""
+    """Return whether a value is None, NaN, an empty string, or the missing value of a library of frames."""
     if isinstance(value, str | bytes):
         return not value
     return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)
 
 
 def parsed(values: npt.NDArray[Any]) -> Float:
-    """Convert values to numbers, also words of a column of files; missing ones become NaN."""
+    """Convert values to float64. Words, such as files have, are parsed; missing values become NaN."""
     if values.dtype.kind not in "OU":
         return floats(values).astype(np.float64, copy=False)
     return np.array([np.nan if is_missing(value) else float(value) for value in values.tolist()])
 
 
 def word(value: Any) -> str:
-    """Return a value as a word: 3.0 as 3, and a missing one as the empty string."""
+    """Return a value as a word: 3.0 as 3, and a missing value as the empty string."""
     if is_missing(value):
         return ""
     if isinstance(value, float) and value.is_integer():
@@ -254,7 +256,7 @@ def _sparse_rows(data: Any) -> Rows:
 
 
 def _foreign_rows(rows: Any) -> Rows:
-    """Check an array of another library; it stays where it is."""
+    """Return an array of another library in float32 or float64, on its device."""
     xp = namespace(rows)
     if not xp.isdtype(rows.dtype, ("bool", "integral", "real floating")):
         raise ValueError(f"Complex data not supported ({rows.dtype})")
@@ -291,7 +293,7 @@ def _frame_rows(data: Any, keys: list[Any], name: str) -> Array:
     for reason, names in wrong.items():
         problem = f"{name} cannot be used: {reason} in {listed('column', names)}"
         raise InvalidValueError(problem, advice="Drop these columns or turn them into numbers.")
-    # In single precision if all columns are.
+    # The result is in single precision only if all columns are.
     rows = np.empty(data.shape, np.result_type(np.float32, *(column.dtype for column in found)), order="F")
     for position, column in enumerate(found):
         rows[:, position] = column

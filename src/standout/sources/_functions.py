@@ -1,4 +1,4 @@
-"""Functions of rows: differences, blocks of time, rows within subjects; sources after steps, on a device, of Dask."""
+"""Differences, blocks of time and rows within subjects; and sources for steps of a pipeline, devices and Dask."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def differences(before: Any, after: Any) -> Float:
     """What has changed in each subject between two measurements?
 
     Row i of both tables is the same subject. Properties of a subject that are in both measurements cancel. Differences
-    are divided by √2, so that differences of replicates have the variance of a row about its subject.
+    are divided by √2. Differences of two replicates then have the variance of one measurement about the subject's mean.
 
     For a before/after design, these differences are the target. Differences of two measurements of one state are the
     background.
@@ -65,8 +65,8 @@ def blocks(n_rows: int, length: int, name: str) -> npt.NDArray[np.str_]:
     length : int
         Rows of a block: longer than the time over which rows depend on each other.
     name : str
-        Beginning of the names of the blocks. Use another one for each dataset: a name that is in two datasets is one
-        subject.
+        Beginning of the names of the blocks. Use a different one for each dataset, because blocks of the same name are
+        one subject.
 
     Returns
     -------
@@ -132,7 +132,7 @@ def transformed(source: Source, steps: Sequence[Any]) -> Mapped:
 
     The transformers must work row by row.
     """
-    # Settings of scikit-learn hold for one thread only.
+    # Each thread has separate settings of scikit-learn. Batches may be processed in other threads.
     settings, name = get_config(), f"{source.name} after the steps before the last"
     columns = source.keys if source.columns and hasattr(steps[0], "feature_names_in_") else None
 
@@ -155,9 +155,9 @@ def transformed(source: Source, steps: Sequence[Any]) -> Mapped:
 
 # --- devices ----------------------------------------------------------------------------------------------------------
 
-# How many sums of Dask are added in one task. With more, fewer partial sums are sent, and a task needs more memory.
+# Number of sums of Dask that are added in a task. With more, fewer partial sums are sent, but a task needs more memory.
 FAN_IN = 8
-# Size of a batch for a device. With smaller batches it would wait for calls; larger ones need more memory.
+# Size of a batch for a device. With smaller batches, the device would wait for calls. Larger batches need more memory.
 BATCH_BYTES = 256 * 2**20
 T = TypeVar("T")
 
@@ -175,7 +175,7 @@ class OnDevice(Mapped):
             return overlapped_copies(self._on_host(), self._device)
         return (self._xp.asarray(np.array(batch), device=self._device) for batch in self._on_host())
 
-    # The batches are changed where they are read.
+    # `_read` copies the batches to the device. `Mapped.map_reduce` would use the batches of the host.
     map_reduce = Source.map_reduce
 
     def _on_host(self) -> Iterator[Array]:
@@ -186,15 +186,15 @@ class OnDevice(Mapped):
 
 
 def on_device(X: Any, device: Any, *, library: str = "torch", batch_rows: int | None = None) -> OnDevice:
-    """How do I fit data on a GPU that do not fit into its memory?
+    """How do I fit data on a GPU if they are larger than its memory?
 
     The batches of the dataset are copied to the device and processed there. On a CUDA device of PyTorch the next batch
-    is sent while the present one is multiplied. Fitted attributes are arrays on the device.
+    is sent while the current batch is multiplied. Fitted attributes are arrays on the device.
 
     Parameters
     ----------
     X : dataset
-        In the host's memory, or read into it in batches. Sparse rows are made dense, a batch at a time.
+        Data in the host's memory, or read into it in batches. Sparse rows are made dense, a batch at a time.
     device : object
         The device, as the library names it: ``"cuda"``, ``"cuda:1"``, ``"cpu"``.
     library : {"torch", "cupy", "numpy"} or name of another array library, default="torch"
@@ -241,8 +241,8 @@ def _opened_device(library: Any, device: Any) -> tuple[Any, Any]:
 def overlapped_copies(batches: Iterator[Array], device: Any) -> Iterator[Any]:
     """Copy each batch to a CUDA device of PyTorch while the previous one is processed.
 
-    A separate thread copies a batch into page-locked memory, which PyTorch keeps and uses again, and starts the
-    transfer on a separate stream. The caller's stream waits for the arrival, and no thread does.
+    A separate thread copies a batch into page-locked memory, which PyTorch reuses, and starts the transfer on a
+    separate stream. The caller's stream waits for the end of the transfer. No thread has to wait for it.
     """
     torch = import_module("torch")
     device = torch.empty(0, device=device).device
@@ -263,7 +263,7 @@ def overlapped_copies(batches: Iterator[Array], device: Any) -> Iterator[Any]:
             rows, arrival = sent
             current = torch.cuda.current_stream(device)
             current.wait_event(arrival)
-            # The memory is from another stream, and must not be reused while this stream works on it.
+            # The memory belongs to another stream. It must not be reused while this stream works on it.
             rows.record_stream(current)
             yield rows
 
@@ -272,14 +272,14 @@ def overlapped_copies(batches: Iterator[Array], device: Any) -> Iterator[Any]:
 
 
 def is_dask(data: Any) -> bool:
-    """Tell whether the data are a Dask array or frame, without importing Dask."""
+    """Return whether the data are a Dask array or frame, without importing Dask."""
     return hasattr(data, "to_delayed") and any(
         kind.__module__.partition(".")[0] in ("dask", "dask_expr") for kind in type(data).__mro__
     )
 
 
 class DaskBlocks(Source):
-    """A Dask array or frame, whose blocks are summed on the workers."""
+    """A Dask array or frame. Functions of its blocks are computed and summed on the workers."""
 
     def __init__(self, data: Any, name: str, keys: Keys = None) -> None:
         self.name = name
@@ -307,7 +307,7 @@ class DaskBlocks(Source):
 
     @cached_property
     def _blocks(self) -> list[Any]:
-        """Delayed blocks. They are made once: Dask may join files when it optimises."""
+        """The delayed blocks. They are made only once, because Dask may join files when it optimises."""
         return list(np.ravel(self.data.to_delayed()))
 
     @property
@@ -333,7 +333,7 @@ class DaskBlocks(Source):
             rows = check(block, number)
             return function(Batch(rows, start)) if rows.shape[0] else None
 
-        # If it is delayed, a large function is sent once, and not with every block.
+        # A delayed function is sent once, and not with every block. It can be large.
         shared = dask.delayed(of_block, pure=False, traverse=False)
         sums = [shared(block, number, starts[number]) for number, block in enumerate(self._blocks)]
         while len(sums) > 1:
@@ -345,7 +345,7 @@ class DaskBlocks(Source):
         return total
 
     def lazily(self, function: Callable[[Rows], Any], width: int) -> Any:
-        """Return a lazy Dask array of the results of a function for the rows of each block."""
+        """Return a lazy Dask array: the results of a function of the rows of each block."""
         data = self.data if hasattr(self.data, "rechunk") else self.data.to_dask_array()
         check = self._check
         chunks, meta = (data.chunks[0], (width,)), np.empty((0, width))

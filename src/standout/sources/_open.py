@@ -1,4 +1,4 @@
-"""All datasets of a fit are opened here, and everything about them is checked once."""
+"""Open all datasets of a fit, with their weights, subjects, covariates and labels, and check them once."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from standout.sources._functions import DaskBlocks, is_dask
 Dataset: TypeAlias = Any
 """A table of real numbers: array, nested list, frame (pandas, polars, Arrow), sparse array, array of another library,
 xarray.DataArray, Dask array or frame, `standout.scan`, or an iterator of batches."""
-# Arrays of other types than float32 and float64 that would be larger are converted a block at a time.
+# An array that has to be converted to float64, and would then be larger, is converted a block at a time.
 LARGE_BYTES = 2**30
-# Weights with a sum that is not between these are divided by the largest: their products would be out of range.
+# If the sum of the weights is outside of these limits, they are divided by the largest weight. Otherwise products of
+# weights would be out of range.
 LEAST_WEIGHT, MOST_WEIGHT = 1e-9, 1e15
 
 
@@ -68,7 +69,7 @@ def open_dataset(
     else:
         keys = keys_of(data)
         if columns is not None and keys is not None and keys != list(columns):
-            # Other columns may hold words.
+            # Leave out other columns before the conversion, because they may hold words.
             _places(columns, keys, name)
             data, keys = frame_columns(data, list(columns)), list(columns)
         source = InMemory(as_rows(data, name, keys=keys, finite=not gaps), name, keys)
@@ -78,7 +79,7 @@ def open_dataset(
 
 
 def _places(columns: Sequence[str], keys: list[Any], name: str) -> list[int]:
-    """Find the columns of the fit in other data."""
+    """Return the positions of the columns of the fit in other data."""
     places = {key: position for position, key in enumerate(keys)}
     missing = [column for column in columns if column not in places]
     if missing:
@@ -118,7 +119,7 @@ def open_datasets(
     target_label : object, default=None
         Rows with this label are the target. The rows of each other label are one background, in sorted order.
     finite : bool, default=True
-        Search NumPy arrays for NaN and infinity. Sums of tall data show them without another pass over the rows.
+        Search arrays for NaN and infinity. False saves this pass over the rows, if sums of the rows show such values.
 
     Returns
     -------
@@ -139,7 +140,7 @@ def open_datasets(
         advice = "Set `target_label` to None to pass the background, or pass the labels y alone."
         raise InvalidValueError("both `target_label` and a background are given", advice=advice)
     if y is not None and target_label is None:
-        # Probably a background.
+        # A table in place of y is probably a background.
         shape: Any = getattr(y, "shape", ())
         if isinstance(y, Source | Iterator) or (len(shape) == 2 and shape[1] != 1):
             advice = "Pass the background by its name: fit(X, background=...). Labels of rows need `target_label`."
@@ -156,7 +157,7 @@ def open_datasets(
     datasets = [
         _with_facts(data, name, {what: values[number] for what, values in facts.items()})
         if facts
-        # A row of weight zero could have NaN.
+        # With weights, rows are always searched: a sum may not show NaN in a row of weight zero.
         else open_dataset(data, name, gaps=not finite and (isinstance(data, np.ndarray) or looks_foreign(data)))
         for number, (data, name) in enumerate(zip(given, names, strict=True))
     ]
@@ -194,15 +195,16 @@ def as_backgrounds(background: Any, target: Any = None) -> list[Any]:
     return backgrounds
 
 
-# --- arrays beside the rows -------------------------------------------------------------------------------------------
+# --- arrays with one entry per row ------------------------------------------------------------------------------------
 
 
 def for_each(own: Any, others: Any, parameter: str, n_datasets: int) -> list[tuple[Any, str]]:
-    """Return the weights, subjects or covariates of each dataset, and the parameter that has them."""
+    """Return the weights, subjects or covariates of each dataset, and the name of the parameter that has them."""
     theirs, n_others = f"background_{parameter}", n_datasets - 1
     if others is None and _names(own, parameter):
         return [(own, parameter)] * n_datasets
-    # One entry for each background; strings are names of columns, or the values of one background.
+    # A list may have one entry for each background. Its strings are names of columns. With one background, a list of
+    # strings has the values of its rows.
     parts = list(others) if isinstance(others, list | tuple) else []
     several = all(
         part is None or (hasattr(part, "__len__") and (n_others > 1 or not isinstance(part, str))) for part in parts
@@ -219,14 +221,14 @@ def for_each(own: Any, others: Any, parameter: str, n_datasets: int) -> list[tup
 
 
 def _names(given: Any, parameter: str) -> list[str]:
-    """Return the names of columns if the values are such names."""
+    """Return a list of names of columns if the parameter has such names, otherwise an empty list."""
     several = [given] if isinstance(given, str) else given
     is_list = isinstance(several, list | tuple) and (parameter in ("adjust", "covariates") or several is not given)
     return list(several) if is_list and all(isinstance(name, str) for name in several) else []
 
 
 def _with_facts(data: Any, name: str, facts: dict[str, tuple[Any, str]]) -> Source:
-    """Open a dataset with the arrays beside its rows; columns that are named are not features."""
+    """Open a dataset with its weights, subjects, covariates and labels. Columns named for these are not features."""
     named = {what: _names(value, what) for what, (value, _) in facts.items()}
     columns = {column: facts[what][1] for what, several in named.items() for column in several}
     left, words = _split(data, name, columns) if columns else (data, {})
@@ -242,7 +244,7 @@ def _with_facts(data: Any, name: str, facts: dict[str, tuple[Any, str]]) -> Sour
 
 
 def _split(data: Any, name: str, columns: dict[str, str]) -> tuple[Any, dict[str, Any]]:
-    """Take named columns out of a frame or of files; `columns` has the parameter that names each of them."""
+    """Separate named columns from the features; `columns` maps each name to the parameter that has it."""
     is_source = isinstance(data, Source)
     keys = (getattr(data, "known_columns", None) or data.keys if is_source else keys_of(data)) or []
     for column, parameter in columns.items():
@@ -293,7 +295,7 @@ def _as_columns(given: Any, n_rows: int | None, name: str, parameter: str) -> di
 
 
 def _code_covariates(datasets: list[Source]) -> None:
-    """Turn covariates into numbers, in the same way in all datasets: zeros and ones for each word but the first."""
+    """Turn covariates into numbers, in the same way in all datasets. Each word but the first is a column of 0 and 1."""
     tables: list[Any] = [data.covariates for data in datasets]
     if len({len(table) for table in tables}) > 1:
         problem = "`adjust` and `background_adjust` have different numbers of covariates"
@@ -323,7 +325,7 @@ def _code_covariates(datasets: list[Source]) -> None:
 
 
 def _number_subjects(datasets: list[Source]) -> None:
-    """Number the subjects of all datasets together: a subject in two datasets has one number."""
+    """Number the subjects of all datasets together. A subject in two datasets has the same number in both."""
     words = [np.asarray(data.subjects) for data in datasets]
     names, codes = np.unique(np.concatenate(words), return_inverse=True)
     if len(codes) == len(names):
@@ -357,7 +359,7 @@ def as_labels(given: Any, n_rows: int | None, name: str = "X", parameter: str = 
 def _by_label(whole: Source, target_label: Any) -> list[Source]:
     """Split a dataset into the target and one background for each other label."""
     if whole.labels is None:
-        # scikit-learn's wording, which its checks look for.
+        # scikit-learn's checks search for this wording.
         advice = "With `target_label`, fit needs one label per row."
         raise InvalidValueError("requires y to be passed, but the target y is None", advice=advice)
     labels = np.asarray(whole.labels)

@@ -8,7 +8,7 @@
   const NAMES = { shrinkage: "Shrinkage", alpha: "α", epsilon: "ε" };
   let state = null, answer = null, points = null, images = null, shown = null, busy = 0, answered = 0;
 
-  // Elements are made here, and names from the data are always text.
+  // All elements are made by this function. It inserts names from the data as text, never as HTML.
   const make = (tag, properties = {}, ...children) => {
     const element = document.createElement(tag);
     for (const [name, value] of Object.entries(properties)) {
@@ -48,7 +48,7 @@
       return { problem: String(error) };
     }
   };
-  // The newest step wins: replies to older steps are dropped.
+  // Only the reply to the newest step is shown. Replies to older steps are dropped.
   let newest = 0;
   const step = async (message) => {
     const own = newest += 1;
@@ -83,7 +83,7 @@
     if (reply.answer) showAnswer(reply.answer);
     if (reply.points) showPoints(reply.points);
     if (!("ready" in document.body.dataset)) {
-      // In a long list, chosen entries come first.
+      // Scroll a long list to the first chosen entry.
       const chosen = document.querySelector("#values tr.target, #values tr.background"), list = byId("values").parentElement;
       if (chosen) list.scrollTop = Math.max(chosen.offsetTop - 60, 0);
     }
@@ -174,7 +174,7 @@
   let held = false;
   const slides = () => held;
   const slider = byId("slider");
-  // Places are steps of the path; values between two of its values are interpolated.
+  // A position of the slider is an index into the values of the path. Between two indices the value is interpolated.
   const valueAt = (place) => {
     const { values } = answer.slider, low = Math.floor(place), high = Math.min(low + 1, values.length - 1);
     return values[low] + (place - low) * (values[high] - values[low]);
@@ -268,7 +268,7 @@
   const view = async (message) => { const own = newest, reply = await ask({ do: "view", ...message }); if (own === newest && reply.points) showPoints(reply.points); };
   for (const [id, axis] of [["x", 0], ["y", 1]]) byId(id).addEventListener("change", () => { const axes = [Number(byId("x").value), Number(byId("y").value)]; points.axes[axis] = axes[axis]; view({ axes }); });
   byId("colour").addEventListener("change", (event) => { wantedColour = event.target.value; view({ colour: wantedColour }); });
-  // Axes end near the bulk: a few far points are drawn hollow at the edge and do not squeeze the others.
+  // Axes cover most points. A few far points are drawn hollow at the edge, so that they do not compress the others.
   const limits = (column) => {
     const every = Float64Array.from(column.filter((value) => value !== null)).sort();
     if (!every.length) return [-1, 1];

@@ -20,7 +20,7 @@
     for (let k = Math.ceil(low / step); k * step <= high; k += 1) found.push(k * step);
     return found;
   };
-  // Axes end near the bulk: a few far points are drawn hollow at the edge and do not squeeze the others.
+  // Axes cover most points. A few far points are drawn hollow at the edge, so that they do not compress the others.
   const limits = (columns) => {
     const every = Float64Array.from(columns.flatMap((column) => [...column]).filter(Number.isFinite)).sort();
     if (!every.length) return [-1, 1];
