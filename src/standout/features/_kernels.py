@@ -89,6 +89,8 @@ class NamedKernel(Kernel):
         X, Z = (sparse.csr_array(double(part)) if is_sparse(part) else double(part) for part in (X, Z))
         if self.origin is not None:
             X, Z = dense(X) - self.origin, dense(Z) - self.origin
+        elif self.metric == "rbf" and is_sparse(X) and self._is_far(X, Z):
+            X, Z = dense(X), dense(Z)
         if self.metric in BY_INNER_PRODUCTS and not (is_sparse(X) or is_sparse(Z)):
             return self._by_inner_products(X, Z)
         if is_foreign(X) and self.metric == "laplacian":
@@ -117,18 +119,22 @@ class NamedKernel(Kernel):
             return values
         gamma = self._gamma(X.shape[1])
         if self.metric == "rbf":
-            mine, theirs = squared_lengths(X), squared_lengths(Z)
-            if gamma * max(largest(mine), largest(theirs)) > WIDE_APART:
+            if self._is_far(X, Z):
                 return xp.exp(-gamma * _distances(X, Z, 2))
             values *= -2.0
-            values += mine[:, None]
-            values += theirs
+            values += squared_lengths(X)[:, None]
+            values += squared_lengths(Z)
             values *= -gamma
             # Rounding can make the distance of equal rows negative.
             return xp.exp(xp.clip(values, None, 0.0))
         values *= gamma
         values += self.params.get("coef0", 1)
         return xp.tanh(values) if self.metric == "sigmoid" else values ** self.params.get("degree", 3)
+
+    def _is_far(self, X: Rows, Z: Rows) -> bool:
+        """Return whether distances from inner products would lose too many digits."""
+        longest = max(largest(squared_lengths(X)), largest(squared_lengths(Z)))
+        return self._gamma(X.shape[1]) * longest > WIDE_APART
 
     def _gamma(self, n_features: int) -> float:
         gamma = self.params.get("gamma")
