@@ -202,9 +202,7 @@ class HeldOut:
 def judge(problem: Problem, data: Data, folds: Folds | Places, inner: Float, *, seed: int = 0) -> HeldOut:
     """Return the results of a fit on held-out rows. `inner` has its components in the coordinates of its sums."""
     whole = data.sums(problem)
-    target = whole.moments[0]
-    if problem.n_covariates:
-        target = adjusted(target, problem.n_covariates)
+    target = adjusted(whole.moments[0], problem.n_covariates)
     images, centre = target.apply(inner), center_of(problem, whole)
     # If columns are scaled, the coordinates of wide rows depend on the fold.
     moved = whole.lift is not None and problem.scale is not None
@@ -235,11 +233,13 @@ def judge(problem: Problem, data: Data, folds: Folds | Places, inner: Float, *, 
         inside, found = (_arranged(parts, orders, factors) for parts in (inside, found))
         held.append(held_variances(problem, trains, tests, inside, data.subjects))
         vectors += list(found)
-        away = centre
-        if moved and trains[0].origin is not None:
-            away = whole.point(centre) - trains[0].origin
-        away = away @ (found if moved else inside)
-        offsets.append(to_host(held[-1].centres @ inside - away[:, None]))
+        if moved:
+            origin: Any = trains[0].origin
+            away = held[-1].centres @ inside - ((whole.point(centre) - origin) @ found)[:, None]
+        else:
+            # Subtract first: points can be far from zero along columns whose loadings are only rounding errors.
+            away = (held[-1].centres - centre) @ inside
+        offsets.append(to_host(away))
         counts += [[part.total_weight for part in test] for test in tests]
         if problem.n_covariates:
             every = zip(trains, inside, strict=True)
