@@ -35,7 +35,7 @@ SOLVE_FOLDS = _held_out.solve_folds
 # Forms whose number of rows is not known before they are read.
 STREAMS = {"batches", "batches of frames", "reader", "Dask array", "Dask frame", "partial_fit", *data_forms.FILES}
 # Words in the warnings of a fit whose answer is inexact or missing.
-DOUBTS = ("rounding", "there is no ratio", "infinite", "did not converge", "not reliable")
+DOUBTS = ("rounding", "there is no ratio", "infinite", "did not converge", "not reliable", "arbitrary")
 
 
 def answered(case: Case, parts: list[np.ndarray], form: str, folder: Path) -> tuple[Any, list[str]]:

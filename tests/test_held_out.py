@@ -7,7 +7,9 @@ import pytest
 
 from linear_data import NEARLY_PCA, covariance, leading, shrunken
 from standout import ContrastivePCA, DiscriminativePCA, KernelDiscriminativePCA, scan
-from standout.moments import FoldPattern
+from standout.moments import FoldPattern, gather
+from standout.pencil._path import fold_vectors
+from standout.problem import Problem, Sums, mixed, pose
 from standout.selection import rule
 
 
@@ -365,3 +367,14 @@ def test_wide_rows_in_single_precision_have_the_ratio_of_double_precision(n, wid
         for kind in (np.float64, np.float32)
     )
     np.testing.assert_allclose(single, double, rtol=1e-3)
+
+
+def test_components_of_a_target_with_few_rows_are_those_of_scipy(rng):
+    # The iterations have more vectors than the target has directions.
+    X, Y = rng.normal(size=(58, 300)), rng.normal(size=(400, 300))
+    values, _ = fold_vectors([pose(Sums.of([gather(X), gather(Y)]), [Problem(2, shrinkage=0.3)])], 2)[0]
+    np.testing.assert_allclose(values, leading(covariance(X), shrunken(covariance(Y), 0.3), 2)[0], rtol=1e-7)
+
+
+def test_a_large_background_without_weight_takes_no_digits():
+    assert mixed([0.0, 1.0], [np.array([1e20]), np.array([1.0])]) == 1.0

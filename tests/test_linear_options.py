@@ -243,3 +243,16 @@ def test_a_shift_of_the_mean_stands_out_from_the_background(rng):
     np.testing.assert_allclose(model.ratio_, 1 + 9, rtol=0.2)
     np.testing.assert_allclose(model.spread_ + model.shift_, model.ratio_, rtol=1e-2)
     np.testing.assert_allclose(model.transform(Y).mean(axis=0), 0.0, atol=1e-10)
+
+
+def test_columns_are_chosen_without_the_effects_of_covariates(rng):
+    X, Y, a, b = (rng.normal(size=shape) for shape in ((150, 40), (200, 40), (150, 1), (200, 1)))
+    X[:, :3] *= 1.5
+    effects, model = 3.0 * rng.lognormal(size=(1, 40)), DiscriminativePCA(shrinkage=0.1, n_columns=3, cv=None)
+    model.fit(X + a @ effects, background=Y + b @ effects, adjust=a, background_adjust=b)
+    assert model.columns_.tolist() == [0, 1, 2]
+
+
+def test_a_constant_column_in_single_precision_needs_no_caution(rng):
+    X, Y = (rng.normal(size=(2, 300, 6)) * [1, 1, 1, 1, 1, 0]).astype(np.float32)
+    DiscriminativePCA(shrinkage=0.0).fit(X, background=Y)

@@ -44,7 +44,7 @@ class Problem:
     alpha : float
         α in the difference ``A = Cxx - α Σ ωₖ Cₖ``.
     epsilon : float or None
-        ε of the kernel methods (eqs. 19 and 23), which add the ridge ``ε I`` to B. It is the paper's ridge if the
+        ε of the kernel methods (eqs. 19 and 23), which add the ridge ``ε I`` to B. ε is the paper's ridge if the
         coordinates were multiplied by a root of their total scatter.
     center : {"own", "background"}
         Point about which the variance of the target is computed: its own mean, or the mean of the backgrounds.
@@ -92,13 +92,13 @@ class Sums:
     dimension : int
         Number of columns of the data.
     lift, drop : callable or None
-        Convert vectors from coordinates to columns, and back.
+        `lift` converts vectors from coordinates to columns, and `drop` from columns to coordinates.
     scaled : ndarray or None
         The numbers by which the columns were divided before the coordinates were computed.
     some : callable or None
         Returns the sums of some of the columns.
     variances : tuple of ndarray
-        The variances of the columns of each dataset, if they are needed.
+        The variances of the columns of each dataset. They are stored for wide data with `n_columns`.
     origin : ndarray or None
         The point with coordinates of zero, in the columns of the data.
     solver : object or None
@@ -137,7 +137,8 @@ class Sums:
         """Return a point, such as a mean, in the columns of the data."""
         if self.lift is None or self.origin is None:
             return mean
-        # `lift` divides by the scale of the columns, but a point has to be multiplied by it. So multiply by its square.
+        # `lift` divides each column by its scale, but the columns of a point have to be multiplied by their scale.
+        # Multiplying the result of `lift` by the squared scale corrects this.
         lifted = self.lift(mean[:, None])[:, 0]
         return self.origin + (lifted if self.scaled is None else lifted * self.scaled**2)
 
@@ -212,7 +213,8 @@ def solve_folds(folds: Sequence[Sums], problem: Problem, seed: int = 0) -> list[
     for place, (sums, pair) in enumerate(zip(folds, pairs, strict=True)):
         least = LEAST_VALUE * float(0.0 if pair is None else pair[0][0])
         if posed and problem.kind == "difference":
-            # Along a direction in which nothing varies, the difference is zero up to rounding of the variances.
+            # Along a direction in which no dataset varies, the difference of variances is only a rounding error. This
+            # error is relative to the largest variance.
             least = LEAST_VALUE * max(float(part.variances.max()) for part in posed[place].terms)
         if pair is None or not float(pair[0][-1]) > least:
             solution = solve_inside(sums, problem, seed=seed)
@@ -222,13 +224,17 @@ def solve_folds(folds: Sequence[Sums], problem: Problem, seed: int = 0) -> list[
 
 
 def lifted(sums: Sums, found: Solution) -> tuple[Solution, Float]:
-    """Return a solution in the columns of the data, and the signs that make the largest entry of vectors positive."""
+    """Return a solution in the columns of the data, and the signs by which its vectors were multiplied.
+
+    The signs make the largest entry of each vector positive.
+    """
     vectors, patterns = found.vectors, found.patterns
     if sums.lift is not None:
         both = sums.lift(concat([vectors, patterns], axis=1))
         vectors, patterns = both[:, : vectors.shape[1]], both[:, vectors.shape[1] :]
         if sums.scaled is not None:
-            # `lift` divides by the scale of the columns, but a pattern has to be multiplied by it.
+            # `lift` divides each column by its scale, but the columns of a pattern have to be multiplied by their
+            # scale.
             patterns = patterns * (sums.scaled**2)[:, None]
     ones = namespace(vectors).ones_like(vectors[0, :])
     signs = namespace(vectors).where(largest_entries(vectors) < 0.0, -ones, ones)
@@ -268,7 +274,11 @@ def solve_path(folds: Sequence[Sums], problems: Sequence[Problem], *, seed: int 
 
 
 def adjusted(moments: Moments, n_covariates: int, by: Moments | None = None) -> Moments:
-    """Return moments without the linear effect of the trailing columns. Coefficients are from `by`, or `moments`."""
+    """Return the moments of the data columns, after the linear effects of the covariates are removed.
+
+    The covariates are the trailing columns. The coefficients are estimated from `by`. If `by` is None, they are
+    estimated from `moments`.
+    """
     if n_covariates == 0:
         return moments
     size = moments.n_features - n_covariates
@@ -285,8 +295,9 @@ def adjusted(moments: Moments, n_covariates: int, by: Moments | None = None) -> 
 
 def mixed(weights: Sequence[float], arrays: Sequence[Float]) -> Float:
     """Return the weighted mean of one array for each background. If the arrays are equal, the mean is exact."""
-    first, *others = arrays
-    return first + sum(weight * (part - first) for weight, part in zip(weights[1:], others, strict=True))
+    # An array with little weight can be so large that differences to it have lost the digits of the other arrays.
+    first = arrays[int(np.argmax(weights))]
+    return first + sum(weight * (part - first) for weight, part in zip(weights, arrays, strict=True))
 
 
 def column_scale(variances: Sequence[Float], problem: Problem) -> Float:
@@ -312,7 +323,8 @@ def about(moments: Moments, point: Any) -> Moments:
 def pose(sums: Sums, problems: Sequence[Problem]) -> Posed:
     """Return the pencils ``A u = λ B u`` of problems that differ only in shrinkage, α or ε.
 
-    Before, the effect of covariates is removed, columns are scaled, and the centre of the target is set.
+    First, the effects of covariates are removed, columns are scaled, and the scatter of the target is computed about
+    the centre that the problem defines.
     """
     one, dimension, scale = problems[0], sums.dimension, None
     parts = [adjusted(part, one.n_covariates) for part in sums.moments]
@@ -345,8 +357,8 @@ def pose(sums: Sums, problems: Sequence[Problem]) -> Posed:
         traces = np.array([part.total_variance / dimension for _, part in pairs])
         spheres = [getattr(part, "spherical", None) for _, part in pairs]
         if any(sphere is not None for sphere in spheres):
-            # The noise of a private release is equal in all directions only in units of its `scale`. So its shrinkage
-            # target is equal in all directions in these units, and not the identity.
+            # A private background is shrunk towards `spherical` instead of the identity. After columns are divided by
+            # the `scale` of the release, `spherical` has the same variance in all directions, and so has the noise.
             first, second = np.hstack([first, 0.0 * own]), np.hstack([second, own])
             terms, own = [*terms, *spheres], 0.0 * own
         ridges = own @ traces
@@ -413,8 +425,8 @@ def _solve_few(sums: Sums, problem: Problem, solver: str, seed: int) -> Solution
 
 
 def _spreads(sums: Sums, problem: Problem, shares: tuple[float, ...], scale: Float | None) -> Float:
-    """Return the spread of each column: the square root of the diagonal of B, in the units of the data."""
-    every = sums.variances or tuple(part.variances[: sums.dimension] for part in sums.moments)
+    """Return the spread of each column in the units of the data: the square root of the diagonal of B."""
+    every = sums.variances or tuple(adjusted(part, problem.n_covariates).variances for part in sums.moments)
     own, *others = every
     xp = namespace(own)
     if not others or problem.kind == "difference":

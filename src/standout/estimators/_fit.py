@@ -1,4 +1,4 @@
-"""From datasets to a fitted model: open, choose, solve, and judge by held-out rows."""
+"""Fit a model: open the datasets, choose parameters, solve the eigenproblem, and compute held-out ratios."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from standout.sources import Source, open_datasets
 
 # Beyond this shrinkage the backgrounds have little effect, and the fit warns.
 NEARLY_PCA = 0.9
-# The regularisation that is used until a value is chosen.
+# The value of each regularisation parameter before the fit chooses one.
 FIRST: dict[str, Any] = {"shrinkage": "ledoit-wolf", "alpha": 0.0, "epsilon": 1.0}
 # Maximum number of components for "auto".
 MOST_COMPONENTS = 20
 # With `n_columns`, the fit of wide rows warns if the variances of columns differ by more than this factor.
-MOST_UNEVEN = 1e8
+MOST_UNEVEN = 1e14
 # Sparse data with more rows and more columns than this are kept as rows, because their products would be too large.
 LARGE = 8192
 
@@ -42,8 +42,9 @@ Found = TypeVar("Found")
 class Fit:
     """The result of a fit: the problem with all choices, its solution, and its results on held-out rows.
 
-    `inner` has the vectors in the coordinates of the sums. `moments` has the moments of the datasets without the
-    effects of covariates. `mean` is the point from which scores are measured, in the columns of the data.
+    `inner` has the components in the coordinates of `sums`, which can differ from the columns of the data. `moments`
+    has the moments of the datasets without the effects of covariates. `mean` is the point from which scores are
+    measured, in the columns of the data. For a kernel method, `mean` is in the coordinates of the kernel.
     """
 
     problem: Problem
@@ -58,9 +59,10 @@ class Fit:
 
 
 def _signed(solution: Solution, moments: Sequence[Moments]) -> tuple[Solution, Float]:
-    """Return the solution with new signs, and the signs.
+    """Return the solution with new signs of the components, and the factors (1 or -1) that change the signs.
 
-    The target's mean gets a larger score than the mean of the first background; without a background, a positive score.
+    With a background, the target's mean gets a larger score than the mean of the first background. Without a
+    background, the target's mean gets a positive score.
     """
     step = moments[0].mean if len(moments) == 1 else moments[0].mean - moments[1].mean
     along = to_host(product(step[None, :], solution.vectors)[0, :])
@@ -69,7 +71,11 @@ def _signed(solution: Solution, moments: Sequence[Moments]) -> tuple[Solution, F
 
 
 def fallback(problem: Problem, sums: Sums) -> Problem:
-    """Return the problem with a value that needs no folds: Ledoit-Wolf, or a middle value of α or ε."""
+    """Return the problem with a regularisation that needs no folds.
+
+    With a background, it is α = 1, or ε = 0.01 times `ridge_unit`, or Ledoit-Wolf shrinkage. Without a background, the
+    problem is PCA.
+    """
     if len(sums.moments) == 1:
         return replace(problem, shrinkage=0.0, alpha=0.0, epsilon=None if problem.epsilon is None else 1.0)
     if problem.kind == "difference":
@@ -82,11 +88,11 @@ def fallback(problem: Problem, sums: Sums) -> Problem:
 class BackgroundTransformer(FittedTransformer):
     """A transformer that is fitted to a target and its backgrounds."""
 
-    # Number of components that "auto" has found.
+    # Number of components that `n_components`="auto" has found.
     _n_found: int = 1
     # Whether components are directions in the columns of the data, and not in the feature space of a kernel.
     _linear: ClassVar[bool] = True
-    # End of the warning about a missing ratio: a parameter that can be the cause.
+    # Text at the end of the warning about a missing ratio. It names a parameter that can be the cause.
     _why_no_ratio: ClassVar[str] = ""
 
     def fit(
@@ -114,7 +120,7 @@ class BackgroundTransformer(FittedTransformer):
         background : dataset, or list or tuple of datasets, default=None
             None is PCA of the target.
         groups, background_groups : array-like, str or None, default=None
-            The subject of each row, or the name of a column. Whole subjects are left out together.
+            The subject of each row, or the name of a column. All rows of a subject are in the same fold.
         sample_weight, background_sample_weight : array-like, str or None, default=None
             Weight of each row, or the name of a column.
         adjust, background_adjust : array-like, list of str or None, default=None
@@ -125,7 +131,7 @@ class BackgroundTransformer(FittedTransformer):
         object
             The estimator itself.
         """
-        # PCA has no folds, so `cv` is not checked: scikit-learn's own tests set it to a list of splits.
+        # PCA has no folds, so `cv` is not checked: scikit-learn's own tests set `cv` to a list of splits.
         folded = background is not None or self.target_label is not None
         check_parameters(self.method, {name: value for name, value in vars(self).items() if folded or name != "cv"})
         if background is not None:
@@ -175,7 +181,7 @@ class BackgroundTransformer(FittedTransformer):
         return 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _weighed(self, sources: list[Source]) -> list[Source]:
-        """Return the datasets with robust weights that are learned from each of them, and store the weights."""
+        """Learn robust row weights from each dataset. Store the weights, and return the datasets with them."""
         found = []
         self.row_weights_, self.robust_weights_, self.outlying_rows_ = [], [], []
         for source in sources:
@@ -188,7 +194,7 @@ class BackgroundTransformer(FittedTransformer):
         return found
 
     def _count_components(self, sources: list[Source], fit: Fit, again: Callable[[], Found]) -> Found | None:
-        """Set the number of components by a permutation test; return a new fit if there are several, else None."""
+        """Set the number of components by a permutation test. If it is more than 1, return a new fit, else None."""
         shares = fit.solution.shrinkage
         numeric = replace(fit.problem, shrinkage=float(np.mean(shares))) if shares else fit.problem
         self.component_test_ = count_components(
@@ -276,7 +282,7 @@ class BackgroundTransformer(FittedTransformer):
             inner = sums.dropped(solution.vectors)
         else:
             found = solve_inside(sums, problem, solver=solver, seed=seed)
-            # The means determine the signs, because the signs of kernel coordinates have no meaning.
+            # `_signed` uses the means of the datasets, because the signs of kernel coordinates have no meaning.
             solution, signs = lifted(sums, found) if self._linear else _signed(found, moments)
             inner = found.vectors * signs
         held_out = None
@@ -294,8 +300,8 @@ class BackgroundTransformer(FittedTransformer):
     def _keep_fit(self, fit: Fit) -> Float:
         """Set the fitted attributes; return the background's standard deviation along the components.
 
-        It is computed on held-out rows, or in sample without folds. It is 1 without a background, or if the background
-        does not vary.
+        With folds, this standard deviation is computed on held-out rows. Without folds, it is computed in sample. It is
+        1 if there is no background, or if the background does not vary.
         """
         problem, held_out, moments = fit.problem, fit.held_out, fit.moments
         xp, ones = namespace(fit.inner), namespace(fit.inner).ones_like(fit.inner[0, :])
@@ -314,8 +320,8 @@ class BackgroundTransformer(FittedTransformer):
         self.n_samples_, *self.background_n_samples_ = (part.count for part in moments)
         self.path_, self.held_out_ = fit.path, held_out
         self.n_folds_ = 0 if held_out is None else held_out.vectors.shape[0]
-        # Held-out scores of a background are centred at its own mean. Its shift moves them to their position in plots.
-        # Scores of the target are not moved.
+        # Held-out scores of a background are measured from the mean of this background. After adding its entry of
+        # `shifts_`, they are measured from the same point as the scores of the target. The entry of the target is 0.
         centre = center_of(replace(problem, n_covariates=0), Sums(tuple(moments), moments[0].n_features))
         self.shifts_ = np.array([to_host(product((part.mean - centre)[None, :], vectors)[0, :]) for part in moments])
         self.shifts_[0] = 0.0
@@ -344,7 +350,7 @@ class BackgroundTransformer(FittedTransformer):
         if held_out is not None and not np.all(np.isfinite(held_out.ratio)):
             _warn(f"held-out rows do not vary along a component beyond rounding: there is no ratio{self._why_no_ratio}")
         elif held_out is not None and fit.path is not None and fit.path.reason:
-            _warn(f"{fit.path.reason}: `{fit.path.parameter}` was not chosen by them, and a ratio may be rounding")
+            _warn(f"{fit.path.reason}: `{fit.path.parameter}` was not chosen by them, and a ratio may be arbitrary")
         share = max(solution.shrinkage, default=0.0)
         if fit.path is not None and not fit.path.reason and share > NEARLY_PCA:
             _warn(
@@ -360,11 +366,12 @@ class BackgroundTransformer(FittedTransformer):
                 'Use `center`="background" to let a shift of the mean stand out.',
             )
         # Inner products of wide rows lose the digits of columns with much smaller variances than other columns.
-        lost = False
         if solution.columns is not None and solution.scale is None and fit.sums.variances:
             variances = to_host(fit.sums.variances[0])
-            lost = variances.max() > MOST_UNEVEN * variances.min(initial=np.inf, where=variances > 0.0)
-        if lost or not solution.accurate:
+            if variances.max() > MOST_UNEVEN * variances.min(initial=np.inf, where=variances > 0.0):
+                problem = "the variances of columns differ so much that rounding can decide which columns are chosen"
+                _warn(problem, 'Use `scale`="pooled".')
+        if not solution.accurate:
             problem = "rounding has left less than half of the digits of the eigenvalues"
             _warn(problem, "Scale the columns, or use a shrinkage.")
 

@@ -46,32 +46,34 @@ class LinearTransformer(IncrementalTransformer):
         thin = size > LARGE and all(source.rows is not None and is_sparse(source.rows) for source in sources)
         folds, reason = plan_folds(sources, self.cv, size)
         again = all(source.again for source in sources)
-        # Ledoit-Wolf shrinkage needs further sums. It replaces "auto" if folds cannot be used. For an iterator, this is
-        # not known before the rows are read.
+        # Ledoit-Wolf shrinkage needs further sums. This shrinkage replaces "auto" if folds cannot be used. Whether an
+        # iterator has enough rows for folds is not known before its rows are read.
         rule = self.shrinkage if self.method == "dpca" and isinstance(self.shrinkage, str) else None
         norms = rule is not None and (rule != "auto" or folds is None or not again)
         wide = wide and not thin
         data = used = make_data(sources, folds, norms=norms, kind="rows" if thin else "scatter", wide=wide)
         fit = self._fit_data(data, folds, reason)
-        # If sums of squares have lost too many digits, use coordinates in the span of the rows, which keep them.
+        # If sums of squares have lost too many digits, use coordinates in the span of the rows instead.
         lost = again and not (wide or thin or fit.solution.accurate)
         if lost and self.smooth is None and width * sum(source.count_rows() for source in sources) <= LARGE**2:
             used = make_data(sources, folds, norms=norms, wide=True)
             fit = self._fit_data(used, folds, reason)
-            # The values of the rows have rounding errors, too. Add them to the errors of the solution.
+            # The values of the rows have rounding errors, too. Add these errors to `rounding` of the solution.
             unit = max(float(namespace(part).finfo(part.dtype).eps) for part in used.rows)  # type: ignore[union-attr]
             vectors, values = fit.solution.vectors, fit.solution.values
             spreads = namespace(vectors).sqrt(sum(used.variances()) @ vectors**2)  # type: ignore[union-attr]
             noise = namespace(vectors).where(namespace(values).isinf(values), 0.0, unit * spreads)
-            fit = replace(fit, solution=replace(fit.solution, rounding=fit.solution.rounding + noise))
+            unit = max(unit, fit.solution.rounding_unit)
+            solution = replace(fit.solution, rounding=fit.solution.rounding + noise, rounding_unit=unit)
+            fit = replace(fit, solution=solution)
         if isinstance(self.n_components, str) and len(sources) > 1:
             fit = self._count_components(sources, fit, lambda: self._fit_data(used, folds, reason)) or fit
         self._keep_linear(fit, used)
-        # Store a copy without the cached sums for each left-out fold, because they have the same size. Sparse rows are
-        # not stored, because they are not sums.
+        # Store a copy of the sums, without the cached sums for each left-out fold. The cached sums of a single fold are
+        # as large as the copy. Sparse rows are not stored, because they are not sums.
         self._data = replace(data) if isinstance(data, TallData) and not thin else None
         self._folds = folds
-        # Rows of a subject are not independent, so a subject has the weight of one row in the test of the means.
+        # Rows of a subject are not independent, so the test of the means uses the number of subjects, not of rows.
         known = sources[0].subjects is not None
         self._n_subjects = [float(len(np.unique(one.subjects))) for one in sources] if known else None  # type: ignore[arg-type]
 
@@ -95,7 +97,8 @@ class LinearTransformer(IncrementalTransformer):
         self.mean_ = fit.mean
         images, variances = moments[0].apply(inner), moments[0].variances
         if fit.sums.lift is not None:
-            # `lift` divides by the scale of the columns. A covariance must be multiplied by the scale instead.
+            # `lift` divides by the scale of the columns, but the covariances of columns with scores have to be
+            # multiplied by this scale. So multiply by the square of the scale.
             images = fit.sums.lift(images) * (1.0 if fit.sums.scaled is None else (fit.sums.scaled**2)[:, None])
             variances = data.variances()[0]  # type: ignore[union-attr]
         xp = namespace(images)
@@ -165,8 +168,9 @@ class LinearTransformer(IncrementalTransformer):
 class DiscriminativePCA(LinearTransformer):
     """In which directions does the target vary while the backgrounds do not?
 
-    Finds the directions u with the largest ratio of variances, ``uᵀCxx u / uᵀB u``, with B the shrunken covariance of
-    the backgrounds: dPCA for one background and MdPCA for several (Algs. 1 and 3 of [1]_), PCA without a background.
+    Finds the directions u with the largest ratio of variances, ``uᵀCxx u / uᵀB u``. Cxx is the covariance of the
+    target, and B is the shrunken covariance of the backgrounds. The method is dPCA for one background, MdPCA for
+    several (Algs. 1 and 3 of [1]_), and PCA without a background.
 
     Read `ratio_`, `ratio_error_`, `correlations_`, `components_` and `shrinkage_` first. Use `spread_`, `shift_` and
     `path_` to judge the result. The other attributes are details of the computation.
@@ -178,18 +182,19 @@ class DiscriminativePCA(LinearTransformer):
     Attributes
     ----------
     ratio_ : ndarray of shape (n_components,)
-        The ratio on held-out rows: variance of the target along each component, in units of the background's.
+        The ratio on held-out rows: target's variance along each component, in units of the background's variance.
     ratio_error_ : ndarray of shape (n_components,)
-        Standard error of `ratio_`. `ratio_interval_` has one standard error of the logarithm on both sides.
+        Standard error of `ratio_`. `ratio_interval_` ends one standard error of the log ratio below and above.
     correlations_ : ndarray of shape (n_components, n_features)
         Correlation of each column with each score, in the target. Use it to interpret a component.
     components_ : ndarray of shape (n_components, n_features)
-        The filters: ``(X - mean_) @ components_.T`` are the scores. The background has unit variance along them on
-        held-out rows (in sample with ``cv=None``).
+        The filters: ``(X - mean_) @ components_.T`` are the scores. On held-out rows, these scores have
+        variance 1 in the background. With ``cv=None``, they have variance 1 in sample.
     shrinkage_ : float
         The shrinkage that was used; `path_` shows how it was chosen.
     spread_, shift_ : ndarray of shape (n_components,)
-        Variance of the target's scores and squared distance of the means, in units of the background's variance.
+        `spread_` is the variance of the target's scores. `shift_` is the squared distance between the means of target
+        and background. The unit of each is the background's variance.
     patterns_ : ndarray of shape (n_components, n_features)
         The patterns ``B u``: how each component appears in the columns of the data.
     eigenvalues_ : ndarray of shape (n_components,)
@@ -256,8 +261,9 @@ class DiscriminativePCA(LinearTransformer):
 class ContrastivePCA(LinearTransformer):
     """In which directions does the target have more variance than the backgrounds?
 
-    Finds the directions with the largest difference of variances, ``uᵀ(Cxx - α Σ ωₖ Cₖ)u``: contrastive PCA. It depends
-    on the units of the columns.
+    Contrastive PCA finds the directions u with the largest difference of variances, ``uᵀ(Cxx - α Σ ωₖ Cₖ)u``. Cxx is
+    the covariance of the target. Background k has the covariance Cₖ and the weight ωₖ. The result depends on the units
+    of the columns.
 
     Parameters
     ----------
@@ -266,7 +272,7 @@ class ContrastivePCA(LinearTransformer):
     Attributes
     ----------
     ratio_ : ndarray of shape (n_components,)
-        The ratio on held-out rows: variance of the target along each component, in units of the background's.
+        The ratio on held-out rows: target's variance along each component, in units of the background's variance.
     ratio_error_ : ndarray of shape (n_components,)
         Standard error of `ratio_`.
     correlations_ : ndarray of shape (n_components, n_features)

@@ -31,8 +31,9 @@ from standout.pencil._record import Form, NotDefiniteError, Pencil, Solution, Un
 
 # Matrices of sparse rows are formed up to this many columns. Two such matrices need 4 GiB.
 FORMED_SIZE = 16384
-# Lanczos: number of extra vectors in a block (MORE) and in a result (KEPT_MORE), limits of the number of products,
-# products between two checks (LOOK), and largest residual relative to the largest eigenvalue (TOLERANCE).
+# Lanczos: number of extra vectors in a block (MORE) and in a result (KEPT_MORE), smallest and largest number of
+# products (LEAST_STEPS, MOST_STEPS), and number of products between two checks of the residuals (LOOK). Residuals must
+# be at most TOLERANCE times the largest eigenvalue.
 MORE, KEPT_MORE, LEAST_STEPS, MOST_STEPS, LOOK, TOLERANCE = 2, 6, 6, 100, 4, 1e-12
 TINY = float(np.finfo(np.float64).tiny)
 # LOBPCG: number of additional vectors, which speed up convergence, and rank of the preconditioner.
@@ -41,7 +42,8 @@ SKETCH = 64
 # LOBPCG: iterations between two checks of the wanted vectors, and largest number of checks.
 ROUND = 20
 MOST_ROUNDS = 30
-# LOBPCG: relative residuals to reach, and to accept. The relative error of a value is about its residual squared.
+# LOBPCG: iterations end at relative residuals below AIMED. After the last round, residuals below ACCEPTABLE are
+# accepted. The relative error of a value is about the square of its residual.
 AIMED = 1e-6
 ACCEPTABLE = 1e-4
 
@@ -64,8 +66,8 @@ def _solve_lanczos(pencil: Pencil, n_components: int, seed: int) -> Solution:
     """Return solutions from the leading eigenvectors of ``L⁻¹ A L⁻ᵀ`` with ``B = L Lᵀ`` (Remark 4).
 
     For a difference ``A = Cxx - α Cyy``, the wanted eigenvalues are close together at one end of a wide spectrum. The
-    iterations then use ``(σI - A)⁻¹``, with σ just above the largest eigenvalue of Cxx. Its leading eigenvalues are
-    well separated. If the iterations fail, the dense solver is used.
+    iterations then use ``(σI - A)⁻¹``, with σ just above the largest eigenvalue of Cxx. The leading eigenvalues of
+    this inverse are well separated. If the iterations fail, the dense solver is used.
 
     Raises
     ------
@@ -97,7 +99,8 @@ def _solve_lanczos(pencil: Pencil, n_components: int, seed: int) -> Solution:
     if not residual <= TOLERANCE:
         return solve_dense(pencil, n_components)
     vectors = backward(vectors)[0, :, :n_components]
-    # Compute values as Rayleigh quotients, because values of a shifted matrix have rounding errors of the shift's size.
+    # Compute the values as Rayleigh quotients ``uᵀAu / uᵀBu``. The eigenvalues of the shifted matrix would have
+    # rounding errors relative to the shift σ, which can be much larger than the values.
     images = pencil.a.apply(vectors), pencil.b.apply(vectors)
     values = column_products(vectors, images[0]) / column_products(vectors, images[1])
     if pencil.a.is_nonnegative:
@@ -117,9 +120,9 @@ def krylov(
     """Return the leading eigenvalues (on the host) and eigenvectors of a stack of operators, by block Krylov spaces.
 
     Eigenvalues are in descending order, and a few more than `count` are returned. Blocks are wider than `count`, so
-    that equal eigenvalues are found. Residuals are relative to the largest eigenvalue. The iterations end early if the
-    residuals of the wanted vectors are below the tolerance. With `give_up` they also end if the remaining steps are far
-    too few to reach it. Also return the largest residual at the last check.
+    that equal eigenvalues are found. The third result is the largest residual of the wanted vectors at the last check,
+    relative to the largest eigenvalue. The iterations end early if this residual is below the tolerance. With
+    `give_up`, they also end early if the remaining steps are far too few to reach the tolerance.
     """
     xp, (size, width) = namespace(block), block.shape[-2:]
     n_steps, residual = max(min(n_steps, size // width - 1), 1), float("inf")
@@ -132,10 +135,9 @@ def krylov(
             if tolerance:
                 noise = random((size, width), step, block, 0.1 * tolerance / size**0.5)
                 block = block + xp.sum(block * block, axis=-2, keepdims=True) ** 0.5 * noise
-            # Orthogonalise twice, because the first result may be mostly rounding.
+            # Orthogonalise twice: the first result is mostly rounding if the space has all directions of the operator.
             for _ in range(2):
-                block = block - basis @ (transposed(basis) @ block)
-            block = orthonormal(block)
+                block = orthonormal(block - basis @ (transposed(basis) @ block))
             basis = concat([basis, block], axis=-1)
         block = apply(block)
         images = concat([images, block], axis=-1)
@@ -161,9 +163,10 @@ def krylov(
 
 
 def halves_of(matrices: Float, precision: float = 0.0) -> Halves | None:
-    """Return two functions that multiply blocks with L⁻¹ and with L⁻ᵀ, for matrices ``L Lᵀ``.
+    """Return two functions for a stack of matrices ``L Lᵀ``: one multiplies blocks with L⁻¹, the other with L⁻ᵀ.
 
-    Return None if a matrix is not positive definite. The matrices may be overwritten.
+    Return None if a matrix is not positive definite, up to rounding errors of relative size `precision`. The matrices
+    may be overwritten.
     """
     variances = 1.0 * diagonal(matrices)
     if is_foreign(matrices):
@@ -212,7 +215,8 @@ def _solve_lobpcg(pencil: Pencil, n_components: int, seed: int) -> Solution:
     Raises
     ------
     NotDefiniteError
-        If the data have too few rows or columns, or B has no ridge and is singular or nearly singular.
+        If the data have too few rows or columns, or the target does not vary. Also if B is singular or nearly singular
+        and has no ridge.
 
     Warns
     -----
@@ -230,9 +234,10 @@ def _solve_lobpcg(pencil: Pencil, n_components: int, seed: int) -> Solution:
     size_a, size_b = float(np.mean(pencil.a.added.diagonal)), float(np.mean(pencil.b.diagonal))
     rng = np.random.default_rng(seed)
     vectors = rng.standard_normal((size, width))
-    # Applying A once turns the random vectors towards its range.
+    # Adding the product with A turns the random vectors towards the range of A.
     vectors += pencil.a.added.apply(vectors) / size_a
-    # The preconditioner approximates B. For a difference, B is the identity, and the subtracted part is used instead.
+    # The preconditioner is an approximate inverse of B. For a difference, B is the identity. An approximate inverse of
+    # the subtracted part of A, plus a ridge, is used instead.
     penalty = pencil.b if pencil.a.is_nonnegative else replace(pencil.a.subtracted, ridge=size_a)
     preconditioner = _preconditioner(penalty, rng)
     last = np.inf
@@ -254,7 +259,8 @@ def _solve_lobpcg(pencil: Pencil, n_components: int, seed: int) -> Solution:
         wanted = vectors[:, order[:n_components]]
         solution = finish(pencil, pencil.a.value(wanted) / pencil.b.value(wanted), wanted, "iterative")
         worst = float(np.max(solution.residuals))
-        # If an acceptable residual hardly decreases in a round, it is the rounding error of the products.
+        # If an acceptable residual hardly decreases in a round, it is only the rounding error of the products. More
+        # rounds would not reduce it.
         if worst < AIMED or 0.5 * last < worst < ACCEPTABLE:
             return solution
         last = worst
@@ -282,7 +288,8 @@ def _preconditioner(form: Form, rng: np.random.Generator) -> LinearOperator | No
     size = form.n_features
     test = np.linalg.qr(rng.standard_normal((size, min(SKETCH, size))))[0]
     image = form.apply(test)
-    # A small shift keeps the factorisation stable against rounding. It is subtracted again afterwards.
+    # Without a small shift, the Cholesky factorisation could fail because of rounding errors. The shift is subtracted
+    # from the eigenvalues below.
     shift = float(np.finfo(np.float64).eps) * float(np.linalg.norm(image))
     image += shift * test
     core = test.T @ image

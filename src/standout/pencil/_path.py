@@ -1,4 +1,4 @@
-"""Many similar pencils: a few are solved by block iterations, and the rest in the span of the vectors found.
+"""Many similar pencils: a few are solved by block iterations, the others in the span of the vectors of these few.
 
 All functions work on stacks: pencils of the same size from several folds are solved together.
 """
@@ -23,16 +23,19 @@ REPRESENTATIVES = (0.0, 0.3, 0.6, 0.9)
 # Number of matrix products for the representatives.
 PATH_STEPS = 5
 # Largest number of products for the components of a fold. The iterations start from random vectors, so that results do
-# not depend on the path or the array library. They end at the residual FOLD_EXACT, in single precision SINGLE_EXACT.
+# not depend on the path or the array library. The iterations end at the residual FOLD_EXACT. In single precision they
+# end at SINGLE_EXACT.
 FOLD_STEPS, FOLD_EXACT, SINGLE_EXACT = 18, 1e-9, 1e-5
+# A solution with a larger residual, relative to the largest eigenvalue, is not used.
+MOST_RESIDUAL = 0.1
 # Columns are scaled to a similar size if their variances differ by more than the factor UNEVEN. Beyond the factor
 # MOST_UNEVEN, iterations are not tried.
 UNEVEN, MOST_UNEVEN = 1e4, 1e10
 # With at least this many columns, paths are in single precision, which is accurate enough to choose a parameter.
 LEAST_SINGLE = 256
 EPS = float(np.finfo(np.float64).eps)
-# LAPACK solves all values of a path up to WHOLE_SIZE columns. It solves the representatives of a path, and the pencils
-# of folds, up to SMALL_SIZE columns.
+# With at most WHOLE_SIZE columns, LAPACK solves the pencils at all values of a path. With at most SMALL_SIZE columns,
+# LAPACK solves the pencils at the representatives, and the pencils of folds in `fold_vectors`.
 WHOLE_SIZE, SMALL_SIZE = 20, 128
 # Number of extra vectors if LAPACK solves the representatives.
 SMALL_MORE = 1
@@ -45,6 +48,7 @@ class Posed:
     Attributes
     ----------
     terms : list of Moments
+        The moments whose covariances are added, with coefficients, to A and B.
     first, second : ndarray of shape (n_values, n_terms)
         Coefficients of the terms in A and in B.
     ridges : ndarray of shape (n_values,)
@@ -102,7 +106,8 @@ class _Stack:
         least = variances.min(axis=1, initial=np.inf, where=variances > 0.0)
         if np.any(variances.max(axis=1) > MOST_UNEVEN * least):
             return None
-        # The coefficients are divided by the total weights, not the scatter matrices. This saves copies.
+        # A covariance is a scatter matrix divided by its total weight. The coefficients are divided instead of the
+        # scatter matrices, which saves copies of the matrices.
         matrices = [part.scatter for part in every]
         shares = np.array([part.total_weight for part in every]).reshape(n_folds, 1, -1)
         totals = variances.reshape(n_folds, -1, variances.shape[1]).sum(axis=1)
@@ -137,15 +142,16 @@ class _Stack:
         ridge = cast(np.reshape(ridges[:, :, None] * self.scale[:, None] ** 2, (-1, size)), flat)
         if is_foreign(flat):
             return whole + ridge[:, :, None] * eye(size, whole)
-        # In place: matrices may be large.
+        # Add in place, because the matrices may be large.
         whole.reshape(len(whole), -1)[:, :: size + 1] += ridge
         return whole
 
     def inside(self, basis: Float | None, values: Any, count: int, exact: bool = False) -> tuple[Float, Float]:
         """Return eigenvalues and vectors at some values of the parameter, by LAPACK.
 
-        Vectors are in the span of `basis`, or in all directions if it is None. If B is singular, eigenvalues are NaN
-        and vectors are zero. With `exact`, this is also done if B is nearly singular.
+        Vectors are in the span of `basis`. If `basis` is None, they may have any direction. If B is singular,
+        eigenvalues are NaN and vectors are zero. With `exact`, eigenvalues are NaN and vectors zero also if B is nearly
+        singular.
         """
         small, squares = self.matrices, self.scale[:, :, None] ** 2
         if basis is not None:
@@ -157,7 +163,8 @@ class _Stack:
         first, second, ridges = self.first[:, values], self.second[:, values], self.ridges[:, values]
         count = min(count, size)
         found, turn = np.full((*ridges.shape, count), np.nan), np.zeros((*ridges.shape, size, count))
-        # Work fold by fold, because larger arrays are allocated from the operating system again each time.
+        # Work fold by fold. Arrays of all folds would be so large that their memory is requested from the operating
+        # system in every call, which is slow.
         for fold in np.flatnonzero(np.isfinite(small).all(axis=(1, 2, 3))).tolist():
             flat = np.reshape(small[fold], (-1, size * size))
             # Transposing the symmetric matrices gives LAPACK's memory order without a copy.
@@ -183,9 +190,10 @@ class _Stack:
     ) -> tuple[Float, Float] | None:
         """Return eigenvalues and vectors at some values of the parameter, by iterations; None if B is singular.
 
-        A few more vectors than `count` are returned. Iterations start from the best vectors in `span`, or from random
-        vectors. They use ``L⁻¹ A L⁻ᵀ`` with ``B = L Lᵀ``. For a difference they use ``L⁻¹ E L⁻ᵀ`` with
-        ``σ E - A = L Lᵀ``. Then σ must be just above all eigenvalues: it is increased until the factor L exists.
+        A few more vectors than `count` are returned. Iterations start from the best vectors in `span`. If `span` is
+        None, they start from random vectors. For a ratio, the iterations use ``L⁻¹ A L⁻ᵀ`` with ``B = L Lᵀ``. For a
+        difference, they use ``L⁻¹ E L⁻ᵀ`` with ``σ E - A = L Lᵀ``. Here σ must be just above all eigenvalues: it is
+        increased until the factor L exists.
         """
         xp, target, n_values = namespace(self.matrices), self.matrices[:, 0], len(places)
         n_folds, size = target.shape[:2]
@@ -220,7 +228,9 @@ class _Stack:
             return forward(xp.reshape(xp.moveaxis(images, 2, 1), part.shape))
 
         start = turned(xp.reshape(blocks, (n_folds * n_values, size, -1)))
-        values, found, _ = krylov(lambda part: turned(backward(part)), start, count, steps, tolerance)
+        values, found, residual = krylov(lambda part: turned(backward(part)), start, count, steps, tolerance)
+        if tolerance and not residual <= MOST_RESIDUAL:
+            return None
         values = np.reshape(values, (n_folds, n_values, -1))
         vectors = xp.reshape(backward(found), (n_folds, n_values, size, -1)) * self.units[:, None, :, None]
         if shift is None:
@@ -244,7 +254,8 @@ def path_vectors(folds: Sequence[Posed], n_components: int, *, single: bool = Tr
     if stack is None:
         return None
     places = np.round((n_values - 1) * np.array(REPRESENTATIVES)).astype(int).tolist()
-    # Without a ridge, B can be singular at the first value. Then the second value is used as a representative.
+    # Without a ridge at the first value, B can be singular there. The second value then replaces the first value as a
+    # representative.
     places = np.unique([int(not folds[0].ridges[0].any()), *places[1:]]).tolist()
     known: dict[int, Float] = {}
     # If there is no basis, `inside` uses all directions.
@@ -269,13 +280,17 @@ def path_vectors(folds: Sequence[Posed], n_components: int, *, single: bool = Tr
     vectors = stack.inside(basis, others, n_components, exact=basis is None)[1]
     known |= {place: vectors[:, number] for number, place in enumerate(others)}
     if basis is not None and not folds[0].ridges[0] and _is_singular(stack, folds, single):
-        # The span lacks the directions in which B is zero, so vectors at the first value would be wrong.
+        # The span of the representatives' vectors lacks the directions in which B is zero. So the vectors at the first
+        # value, where B is singular, would be wrong.
         known[0] = 0.0 * known[0]
     return concat([known[place][..., :n_components] for place in range(n_values)], axis=-1)
 
 
 def _is_singular(stack: _Stack, folds: Sequence[Posed], single: bool) -> bool:
-    """Return whether B of any fold is singular at the first value; double precision is used if single is not enough."""
+    """Return whether the matrix B of any fold is singular at the first (least regularised) value of the parameter.
+
+    If B is singular in single precision, B is computed again and checked in double precision.
+    """
     precision = max(float(np.finfo(np.float32 if single else np.float64).eps), stack.precision)
     if halves_of(stack.summed(stack.second[:, :1], stack.ridges[:, :1]), precision) is not None:
         return False
