@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     __version__: str
 
-# Each module, with its names that are public here. A module is imported when it is first used. SciPy and scikit-learn
-# take a second to load, and the version and the help of a command do not need them.
+# Each module, with those of its names that users import from `standout`. A module is imported when it is first used.
+# SciPy and scikit-learn take a second to load, and the version and the help of a command do not need them.
 _NAMES = {
     "estimators": "BackgroundPipeline BackgroundSearchCV ContrastivePCA DiscriminativePCA KernelContrastivePCA "
     "KernelDiscriminativePCA make_pipeline",
@@ -50,7 +50,7 @@ def __dir__() -> list[str]:
 if not TYPE_CHECKING:
     __all__ = ["__version__", *_HOMES]
 
-    # Type checkers would accept any name if they saw this.
+    # Type checkers would accept any name if they saw this function.
     def __getattr__(name):
         """Import a module or a public name when it is first used."""
         if name == "__version__":

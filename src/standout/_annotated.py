@@ -18,7 +18,7 @@ from standout.sources._form import word
 
 Mask = npt.NDArray[np.bool_]
 UNSET: Any = object()
-# Fitted attributes that are written, without their underscore.
+# Names of the fitted attributes that are written into the AnnData, without the underscore at the end.
 FOUND = (
     *("ratio", "ratio_error", "ratio_interval", "spread", "shift", "eigenvalues", "background_weights"),
     *("shrinkage", "alpha", "epsilon", "n_samples", "background_n_samples", "n_folds"),
@@ -32,7 +32,7 @@ SLICE = 4096
 def cells_of(
     adata: Any, groupby: str, target: Any, background: Any = None, **_: Any
 ) -> tuple[dict[str, Any], list[Mask]]:
-    """Return the names of the conditions, and masks of the cells of the target and of each background."""
+    """Return the chosen conditions as parameters, and masks of the cells of the target and of each background."""
     labels = words(adata, groupby, "groupby")
     names = sorted(set(labels.tolist()) - {""})
     what = f"a condition of adata.obs[{groupby!r}]"
@@ -92,7 +92,7 @@ def fitted(method: str, adata: Any, params: Mapping[str, Any]) -> tuple[Any, lis
     matrix, genes, _ = matrix_of(adata, **params)
     cells = cells_of(adata, **params)[1]
     datasets, facts = [rows_of(matrix, some, genes) for some in cells], _beside(adata, cells, **params)
-    # Results must be arrays, because a frame would have a different index.
+    # `transform` must return arrays, because a frame would have another index than the AnnData.
     model = ESTIMATORS[method](**{name: value for name, value in params.items() if name not in CHOICE})
     model.set_output(transform="default").fit(datasets[0], background=datasets[1:], **facts)
     return model, datasets, facts
@@ -137,7 +137,7 @@ def fit_and_store(method: str, adata: Any, params: dict[str, Any], key: str | No
 
 
 def _columns_of(model: Any) -> dict[str, npt.NDArray[Any]]:
-    """Return the results of a model for each column."""
+    """Return the results of a model that have a value for each column."""
     # The components of a kernel are not directions of columns.
     linear = ("components", "mean") if model.method in LINEAR else ()
     columns = {name: getattr(model, f"{name}_", None) for name in (*linear, "correlations")}
@@ -178,8 +178,8 @@ class Backed(Source):
 
 
 def rows_of(matrix: Any, cells: Mask | None, genes: Mask | None) -> Any:
-    """Return some cells and genes: as an array if in memory, as a source if in a file."""
-    # A matrix in a file is a dataset of h5py, which has a file, or a sparse dataset of anndata, which has a group.
+    """Return some cells and genes: an array if the matrix is in memory, a source if it is in a file."""
+    # A matrix in a file is a dataset of h5py, with the attribute `file`, or a sparse dataset of anndata, with `group`.
     if hasattr(matrix, "file") or hasattr(matrix, "group"):
         return Backed(matrix, cells, genes)
     rows = matrix if cells is None else matrix[cells]
@@ -187,7 +187,7 @@ def rows_of(matrix: Any, cells: Mask | None, genes: Mask | None) -> Any:
 
 
 def layer_of(adata: Any, layer: str | None) -> Any:
-    """Return a layer, or X."""
+    """Return a layer, or X if `layer` is None."""
     found = adata.X if layer is None else adata.layers[known(layer, "layer", adata.layers, "in adata.layers")]
     if found is None:
         raise InvalidValueError("adata.X is empty", advice="Name a layer with `layer`.")

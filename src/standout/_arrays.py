@@ -4,10 +4,11 @@ Inside the library a dataset is *rows*: a NumPy array, a SciPy CSR matrix, or a 
 `_xp`). Rows have any real dtype and are never copied as a whole. Results of foreign rows are foreign, too, and on the
 same device.
 
-Large products go through SciPy's BLAS, not through ``@``. NumPy and SciPy each bring a BLAS with its own threads. A
-small factorisation by SciPy right after a product by NumPy took 20 times as long on two cores as it does alone,
-presumably because both sets of threads compete for the cores. Therefore products use SciPy, as factorisations do. The
-sums of folds are the exception: NumPy multiplies strided views without a copy.
+Large products go through SciPy's BLAS, not through ``@``. NumPy and SciPy each bring a BLAS with its own threads. On
+two cores, a small factorisation by SciPy took 20 times as long right after a product by NumPy as without such a
+product. Presumably the threads of NumPy and of SciPy compete for the cores. Therefore products use SciPy, as
+factorisations do. The sums of products of folds are an exception: they use NumPy, which multiplies strided views
+without a copy.
 """
 
 from __future__ import annotations
@@ -40,22 +41,24 @@ Result = TypeVar("Result")
 BLOCK_BYTES = 8 * 2**20
 UNCOPIED_BYTES = 128 * 2**20
 
-# Up to this share of non-zeros a sparse product is faster than a dense one. For each multiplication SciPy needs about
-# 500 times as long as BLAS, on one core, but the number of multiplications grows with the square of the share.
+# Up to this share of non-zeros a sparse product is faster than a dense one. On one core, SciPy needs about 500 times as
+# long as BLAS for each multiplication. But a sparse product has far fewer multiplications: their number grows with the
+# square of the share of non-zeros.
 SPARSE_DENSITY = 0.03
 
-# OpenBLAS 0.3 with several threads can crash on a symmetric product of 17,500 columns or more. Larger products are made
-# in panels, as general products.
+# OpenBLAS 0.3 with several threads can crash on a symmetric product of 17,500 columns or more. Matrices with more
+# columns than this number are multiplied in panels of columns, by general products.
 SAFE_SYMMETRIC = 16384
 
-# From this many columns on, a device computes symmetric products in panels, which saves 3 of 8 multiplications. For
-# fewer multiplications than the last number, starting threads takes longer than the product.
+# From PANELS_FROM columns on, a device computes symmetric products in N_PANELS panels of columns, which saves 3 of 8
+# multiplications. Products of fewer than PANELS_WORTH multiplications are not split: starting threads takes longer.
 PANELS_FROM, N_PANELS, PANELS_WORTH = 256, 4, 2**34
 
-# BLAS does not start threads for products with a smaller matrix.
+# If the first matrix of a product has at most this number of entries, BLAS starts no threads.
 SMALL_SIZE = 8192
 
-# Up to this number of multiplications, BLAS uses one thread. 2**33 is a factorisation of 2,048 columns.
+# Work of at most this number of multiplications is limited to one BLAS thread. 2**33 is a factorisation of 2,048
+# columns.
 SERIAL_WORK = 2**33
 
 # Maximum number of parts of the data that are processed at a time. All of them are in memory.
@@ -123,7 +126,8 @@ def all_finite(rows: Rows) -> bool:
     """Return whether all numbers are finite."""
     numbers = rows if type(rows) is np.ndarray or not is_sparse(rows) else rows.data
     xp = namespace(numbers)
-    # If the sum is finite, all terms are finite, and no copy is needed. An infinite sum can also come from overflow.
+    # If the sum is finite, all numbers are finite. This test needs no copy. If the sum is infinite, check each number,
+    # because finite numbers can overflow in the sum.
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(xp.isfinite(xp.sum(numbers))) or bool(xp.all(xp.isfinite(numbers)))
 
@@ -143,7 +147,7 @@ def row_slice(rows: Rows, start: int, stop: int) -> Rows:
 
 def row_blocks(rows: Rows, at_least: int = 1, n_bytes: int | None = None) -> Iterator[Rows]:
     """Cut the rows into consecutive blocks of about `n_bytes` and of at least `at_least` rows."""
-    # Computations are in float64, except for single precision on the host.
+    # Computations are in float64, except for float32 rows on the host.
     n_bytes_row = max(rows.shape[1], 1) * (4 if is_single(rows) and not is_foreign(rows) else 8)
     n_bytes = n_bytes or (DEVICE_BLOCK_BYTES if is_foreign(rows) else BLOCK_BYTES)
     size = max(n_bytes // n_bytes_row, at_least)
@@ -214,7 +218,7 @@ def _layout(matrix: Array) -> tuple[Array, bool]:
     return (matrix, False) if matrix.flags.f_contiguous else (matrix.T, True)
 
 
-# Up to this many columns are mirrored at a time.
+# `mirror` copies at most this number of columns at a time.
 PANEL = 256
 _UPPER = np.tri(PANEL, k=-1, dtype=bool).T
 
@@ -232,7 +236,8 @@ def mirror(lower: Array) -> None:
 def weighted_sum(weights: Float, rows: Rows) -> Float:
     """Sum the rows, each multiplied by its weight."""
     if is_foreign(rows):
-        # Multiply matrices: products with a vector, and CuPy's sums over rows, leave most of a device idle.
+        # Use a product of matrices: products with a vector, and CuPy's sums over rows, would leave most of a device
+        # idle.
         return product(like(weights, rows)[None, :], rows)[0, :]
     if not is_sparse(rows) and rows.flags.f_contiguous and not rows.flags.c_contiguous:
         return product(rows.T, weights[:, np.newaxis])[:, 0]
@@ -251,7 +256,7 @@ def squared_lengths(rows: Rows) -> Float:
 
 
 def inner(first: Float, second: Float) -> float:
-    """Multiply two vectors, without BLAS: starting its threads takes longer than the product."""
+    """Multiply two vectors, without BLAS: starting the threads of BLAS takes longer than the product."""
     if is_foreign(first):
         return float(namespace(first).sum(first * second))
     return float(np.einsum("i,i->", first, second))
@@ -270,8 +275,9 @@ def in_order(function: Callable[[Item], Result], items: Iterable[Item]) -> Gener
     """Apply a function to items in several threads, and yield the results in the order of the items.
 
     Products of narrow tables gain nothing from the threads of BLAS, which wait for each other many times. Here each
-    item has one thread, which does not wait, and BLAS is limited to one thread meanwhile. Results come in the order of
-    the items, so that their sum does not depend on the threads. An error is raised in place of the result of its item.
+    item is processed by one thread, which does not wait for others. During this time BLAS is limited to one thread.
+    Results come in the order of the items, so that their sum does not depend on the threads. An error is raised in
+    place of the result of its item.
     """
     n_workers = min(MOST_WORKERS, cpu_count())
     waiting: deque[Future[Result]] = deque()
@@ -280,7 +286,7 @@ def in_order(function: Callable[[Item], Result], items: Iterable[Item]) -> Gener
         try:
             for item in items:
                 waiting.append(pool.submit(function, item))
-                # A reference to the item would keep it in memory after its turn.
+                # Delete this reference, which would keep the item in memory after it has been processed.
                 del item
                 if len(waiting) > n_workers:
                     yield waiting.popleft().result()
@@ -295,8 +301,8 @@ def one_blas_thread(n_products: float = 0.0) -> Iterator[None]:
     """Limit BLAS to one thread for work of at most `SERIAL_WORK` multiplications.
 
     The threads of NumPy's and of SciPy's BLAS wait for each other. On two cores that other programs used, too, a fit of
-    784 columns took 40 times as long with these threads, and a fit of 2,000 columns 7 times as long. The limit applies
-    to the whole process. When the last ``with`` block ends, the numbers of threads are restored.
+    784 columns took 40 times as long with these threads as with one thread, and a fit of 2,000 columns 7 times as long.
+    The limit applies to the whole process. When the last ``with`` block ends, the numbers of threads are restored.
     """
     if n_products > SERIAL_WORK:
         yield
@@ -315,7 +321,7 @@ def one_blas_thread(n_products: float = 0.0) -> Iterator[None]:
 
 @cache
 def _blas() -> list[Any]:
-    # Finding the libraries takes longer than a small fit.
+    # The result is cached, because finding the libraries takes longer than a small fit.
     return ThreadpoolController().select(user_api="blas").lib_controllers
 
 

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from standout._messages import InvalidValueError
 
-# With a graph, the matrix of the background is a dense array of columns x columns.
+# Maximum number of columns. With a graph, the matrix of the background is a dense array of columns x columns.
 MOST_COLUMNS = 8192
 _ADVICE = "Give 'chain', a pair of height and width, or a symmetric matrix with a positive weight for each edge."
 
@@ -39,7 +39,7 @@ def laplacian(smooth: Any, n_features: int) -> sparse.csr_array:
         raise InvalidValueError(problem, parameter="smooth", advice=advice)
     graph: Any = (n_features, 1) if isinstance(smooth, str) and smooth == "chain" else smooth
     if isinstance(graph, tuple) and all(isinstance(side, int | np.integer) and side > 0 for side in graph):
-        # Imported here because it takes long.
+        # Imported here because this import takes long.
         from sklearn.feature_extraction.image import grid_to_graph
 
         graph = grid_to_graph(*graph) if len(graph) == 2 and math.prod(graph) == n_features else graph

@@ -15,10 +15,10 @@ _UNSET: Any = object()
 
 
 class _Told(Exception):  # noqa: N818
-    """An error or a warning in two parts: the problem, which may start with a parameter and its value, and advice.
+    """An error or a warning in two parts: the problem and the advice. A parameter and its value may come first.
 
-    Parameter names in the texts are in backticks. Other interfaces, such as the command line, replace them by their own
-    names.
+    Parameter names in the texts are in backticks. Other interfaces, such as the command line, replace these by their
+    own names for the parameters.
     """
 
     def __init__(self, problem: str, *, advice: str = "", parameter: str | None = None, value: Any = _UNSET) -> None:
@@ -28,7 +28,7 @@ class _Told(Exception):  # noqa: N818
         super().__init__(problem)
 
     def phrased(self, names: Mapping[str, str] | None = None) -> str:
-        """Return the text, with other names for parameters if `names` has them."""
+        """Return the text. `names` maps parameters to the names that replace them in the text."""
         text = f"{self.problem}. {self.advice}" if self.advice else f"{self.problem}."
         for name, option in (names or {}).items():
             text = text.replace(f"`{name}`=", f"{option} ").replace(f"`{name}`", option)
@@ -68,11 +68,11 @@ class CautionWarning(_Told, UserWarning):
 
 
 class FindingWarning(CautionWarning):
-    """A warning on a fitted result. The report shows the same facts and does not repeat it."""
+    """A warning about a fitted result. The report shows the same facts and does not repeat the warning."""
 
 
 def warn_user(problem: str, *, category: type[CautionWarning] = CautionWarning, **fields: Any) -> None:
-    """Warn, and report the line of the caller: the first one outside of this library and scikit-learn."""
+    """Warn, and report the line of the first caller outside of this library and scikit-learn."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("standout", "sklearn"):
         frame = frame.f_back

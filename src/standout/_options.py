@@ -1,7 +1,7 @@
 """The parameters of the estimators in one table: values, default, methods and help.
 
 The allowed values of a parameter are written once, as a docstring writes them. Docstrings, checks and the options of
-the command line are made from these words, so that they cannot differ. Only the standard library is imported here: the
+the command line are made from these words, so that all three agree. Only the standard library is imported here: the
 help of the command line has to be fast.
 """
 
@@ -170,7 +170,7 @@ _TABLE = (
     Option("random_state", ALL, None, "int in [0, 4294967295], RandomState instance or None"),
 )
 OPTIONS: dict[str, Option] = {option.name: option for option in _TABLE}
-# Parameters of ``fit``, of the readers and of private releases, as the command line calls them.
+# Parameters of ``fit``, of the readers and of private releases that are also options of the command line.
 _FURTHER = (
     *("background", "columns", "condition_column", "delta", "decimal", "delimiter", "encoding", "exclude", "format"),
     *("header", "id_column", "image_shape", "max_rows", "missing", "log1p", "radius", "strict", "variable", "where"),

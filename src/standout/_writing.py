@@ -19,7 +19,7 @@ import numpy as np
 
 from standout._messages import FileError, InvalidValueError, MissingFileError, require_extra, short, shown
 
-# A draft is named after the final file; long names are shortened.
+# The name of a draft contains the name of the final file. Names longer than this are shortened.
 LONGEST_NAME = 60
 
 Item = TypeVar("Item")
@@ -27,29 +27,30 @@ Item = TypeVar("Item")
 
 @contextmanager
 def whole_file(path: Path, *, replace: bool = True) -> Iterator[Path]:
-    """Yield the path of a draft, which gets its final name when it is complete. After an error it is removed.
+    """Yield the path of a draft, which gets its final name when it is complete. After an error the draft is removed.
 
-    A device or a pipe, such as /dev/stdout, is written to directly. A link is kept, and its file is replaced.
+    A device or a pipe, such as /dev/stdout, is written to directly. If the path is a link, the link is kept, and the
+    file behind the link is replaced.
 
     Parameters
     ----------
     path : Path
     replace : bool, default=True
-        Whether an existing file is replaced. If not, and a file has appeared meanwhile, the new file gets another name
-        in the same folder, and an error is raised with this name.
+        Whether an existing file is replaced. If False, and a file with this path has appeared meanwhile, the new file
+        gets another name in the same folder, and an error is raised with the other name.
     """
     try:
         if path.exists() and not path.is_file():
             with ExitStack() as stack:
                 if path.is_fifo():
-                    # Opening a pipe waits for ever if no program reads it; without blocking, this is an error.
+                    # Opening a pipe that no program reads would wait for ever. Without blocking, it raises an error.
                     stack.callback(os.close, os.open(path, os.O_WRONLY | os.O_NONBLOCK))
                 yield path
             return
         # The draft is in the same folder as the final file, so that the last step is an atomic rename.
         final = Path(os.path.realpath(path))
         for dead in dead_drafts(final):
-            # `rmdir` removes only empty folders, which come from checks. Other folders can hold an earlier result.
+            # `rmdir` removes only empty folders. A folder with files is kept, because it can hold an earlier result.
             with suppress(OSError):
                 dead.rmdir() if dead.is_dir() else dead.unlink()
         with locked_draft(final, Path.touch) as draft:
@@ -73,22 +74,22 @@ def write_whole(path: Path, content: bytes | memoryview, *, replace: bool = True
 
 
 def put_beside_if_taken(draft: Path, final: Path) -> None:
-    """Move a finished draft to its place, and replace nothing.
+    """Move a finished draft to its final name, without replacing another file.
 
-    If a file has appeared there meanwhile, the draft gets the first free name in the same folder, and an error is
-    raised with this name. Neither the draft nor the other file is lost.
+    If a file with the final name has appeared meanwhile, the draft gets the first free name in the same folder, and an
+    error is raised with the free name. Neither the draft nor the other file is lost.
     """
-    # All extensions stay at the end: scores-2.csv.gz.
+    # The number is put before all extensions: scores-2.csv.gz.
     stem = re.sub(r"(?<!^)(\.[A-Za-z0-9]{1,8}){1,2}$", "", final.name)
     for number in count(1):
         place = final if number == 1 else final.with_name(f"{stem}-{number}{final.name[len(stem) :]}")
         try:
-            # Unlike a rename, this fails if the name is taken.
+            # Unlike a rename, a link fails if the name is taken.
             os.link(draft, place)
         except OSError:
             if place.exists():
                 continue
-            # Folders have no links, and some file systems have none.
+            # Rename instead: folders cannot be linked, and some file systems have no links.
             os.rename(draft, place)
         if number > 1:
             advice = f"The finished result is in {shown(place)}."
@@ -165,7 +166,7 @@ def remove(path: Path) -> None:
 
 # --- tables -----------------------------------------------------------------------------------------------------------
 
-# Spreadsheets read text with these first characters as formulas, also in full width.
+# Spreadsheets read text that starts with one of these characters as a formula. The last four are in full width.
 FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
@@ -181,13 +182,16 @@ def write_csv(
     Parameters
     ----------
     path : str or path
-        The file: Parquet if its name ends in ``.parquet``, with tabs if in ``.tsv``, compressed if in ``.gz``.
+        The file. A name that ends in ``.parquet`` makes a Parquet file, ``.tsv`` a file with tabs, and other names a
+        CSV file. A name that ends in ``.gz`` makes a compressed file.
     columns : mapping of str to array-like, or iterable of such mappings
-        Columns of equal length, by name. An iterable has the same columns for one block of rows after the other.
+        Columns of equal length, by name. In an iterable, each mapping is a block of rows. All blocks have the same
+        columns.
     spreadsheet : bool, default=False
         Put an apostrophe before words and names that a spreadsheet would run as formulas. Numbers are never changed.
     replace : bool, default=True
-        Whether a file that has appeared meanwhile is replaced.
+        Whether an existing file is replaced. If False and the file exists, the new file gets another name, and an error
+        is raised with this other name.
 
     Examples
     --------
@@ -211,7 +215,8 @@ def write_csv(
     suffixes = {suffix.lower() for suffix in final.suffixes[-2:]}
     options = csv.WriteOptions(delimiter="\t" if suffixes & {".tsv", ".tab"} else ",", batch_size=2**14)
     make = parquet.ParquetWriter if suffixes & {".parquet", ".pq"} else partial(csv.CSVWriter, write_options=options)
-    # Python opens the file, because it accepts names that are not valid text, and its errors are short.
+    # Python opens the file, not Arrow. Python accepts file names that are not valid text, and its error messages are
+    # short.
     with (
         whole_file(final, replace=replace) as place,
         place.open("wb") as file,
@@ -298,7 +303,7 @@ def progress_bar(description: str, total: int, *, shown: bool = True) -> Iterato
 
 
 def tracked(items: Iterable[Item], total: int, description: str, shown: bool = False) -> Iterator[Item]:
-    """Yield the items; with a bar, show the number of items so far."""
+    """Yield the items. If `shown`, a bar shows the number of items so far."""
     with progress_bar(description, total, shown=shown) as advance:
         for item in items:
             yield item

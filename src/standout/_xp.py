@@ -1,12 +1,12 @@
 """Array libraries: NumPy, and PyTorch, CuPy and others that follow the array API standard.
 
 ``xp = namespace(array)`` is NumPy itself for NumPy arrays, and the library's array API namespace for *foreign* arrays.
-Most code is then the same for both: ``xp.sqrt(a)``, ``xp.where(a > 0, a, 1.0)``, ``xp.sum(a, axis=0)``. Code that both
-share uses only names that the array API and NumPy 1.25 have in common. The functions below are for the rest: other
-names in some libraries, missing functions, and functions that are faster in LAPACK.
+Most code is then the same for both: ``xp.sqrt(a)``, ``xp.where(a > 0, a, 1.0)``, ``xp.sum(a, axis=0)``. Code for both
+kinds of arrays uses only names that the array API and NumPy 1.25 have in common. The functions below are for other
+cases: names that differ between libraries, functions that a library lacks, and functions that are faster in LAPACK.
 
 Foreign arrays are worked on where they are, on their own device. Only `to_host` copies numbers to the host's memory.
-This is the only module that names these libraries, and none of them is imported before an array of it is seen.
+This is the only module that names these libraries, and a library is imported only when one of its arrays is seen.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Float: TypeAlias = npt.NDArray[np.float64]
 # Size of the blocks that a device converts or multiplies. Every call makes a device wait, so blocks are larger than
 # on the host.
 DEVICE_BLOCK_BYTES = 2**30
-# Larger matrices on a device are factorised by halves.
+# Larger matrices on a device are split into halves before they are factorised.
 FACTOR_SIZE = 256
 
 _ON_HOST = (np.ndarray, np.generic, float, int, sparse.spmatrix, sparse.sparray)
@@ -161,7 +161,7 @@ def take(array: Any, chosen: Any, axis: int = 0) -> Any:
     For a foreign array, numbers or mask may be on the host.
     """
     if not is_foreign(array) or isinstance(chosen, slice):
-        # For NumPy's rows `take` needs half of the time, but it accepts no masks.
+        # For rows of NumPy arrays, the method `take` needs half of the time of indexing. It accepts no masks.
         rows = axis == 0 and type(array) is np.ndarray and getattr(chosen, "dtype", None) == np.intp
         return array.take(chosen, axis=0) if rows else array[*(slice(None),) * axis, chosen, ...]
     if "bool" in str(chosen.dtype):
@@ -247,7 +247,7 @@ def cholesky(matrix: Array) -> Array | None:
     the diagonal.
     """
     if not is_foreign(matrix):
-        # The transpose of a symmetric matrix is the same matrix in LAPACK's order of memory.
+        # LAPACK stores matrices by column. The transpose of a symmetric matrix is the same matrix, stored by column.
         potrf = linalg.lapack.spotrf if matrix.dtype == np.float32 else linalg.lapack.dpotrf
         factor, info = potrf(matrix.T, lower=1, overwrite_a=True, clean=False)
         return factor if info == 0 else None
@@ -266,7 +266,10 @@ def cholesky(matrix: Array) -> Array | None:
 
 
 def solve_triangular(factor: Array, right: Array, *, transposed: bool = False, overwrite: bool = False) -> Array:
-    """Solve ``L X = right``, or ``Lᵀ X = right``, for a lower triangular L, or a stack of foreign matrices L."""
+    """Solve ``L X = right`` or, if `transposed`, ``Lᵀ X = right`` for a lower triangular L.
+
+    A foreign L can be a stack of matrices.
+    """
     if not factor.shape[0]:
         return right
     if not is_foreign(factor):
@@ -289,9 +292,10 @@ def solve_triangular(factor: Array, right: Array, *, transposed: bool = False, o
 
 
 def inverse_cholesky(matrices: Array) -> Array | None:
-    """Return the inverses of lower Cholesky factors of foreign matrices; None if one is not positive definite.
+    """Return the inverses of lower Cholesky factors of foreign matrices; None if a matrix is not positive definite.
 
-    Each matrix is split into halves, because a device is faster at products than at factors and triangular systems.
+    Each matrix is split into halves, because a device is faster at products than at factorisations and triangular
+    systems.
     """
     size = matrices.shape[-1]
     if size <= FACTOR_SIZE:

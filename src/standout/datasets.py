@@ -28,7 +28,7 @@ _SIDE = 16
 _SQUARE = 24
 # Minimum standard deviation of a piece, with white at 1 and black at 0. Pieces of plain sky would not hide a digit.
 _TEXTURE = 0.05
-# Variance of the shared factors of a target, as a multiple of the background's.
+# Variance of the shared factors in a target, as a multiple of their variance in the background.
 _SHARED_RATIO = 1.2
 # Weights of red, green and blue in the brightness of a pixel (ITU-R BT.601).
 _LUMA = np.array([0.299, 0.587, 0.114])
@@ -45,8 +45,9 @@ def make_hidden_circles(
     """Does a method find groups that no linear view shows?
 
     The data of the paper's KdPCA and KMdPCA tests. In the first two dimensions the target lies on circles of radius 1
-    (first half of the rows) and 6 (second half). The groups share their means, so no linear view separates them. Larger
-    circles in two more dimensions, or in four with two backgrounds, hide them:
+    (first half of the rows) and 6 (second half). The two groups have the same mean, so no linear view separates them.
+    Larger circles in further dimensions hide the groups: in two dimensions with one background, in four dimensions with
+    two backgrounds.
 
     - One background: the target has radius 10 in the last two dimensions, the background has radii 4 and 10.
     - Two backgrounds: the target has radii 20 and 12, the backgrounds have radii (3, 3, 12) and (3, 20, 3). Each
@@ -55,7 +56,7 @@ def make_hidden_circles(
     Parameters
     ----------
     n_target, n_background : int, default=300, 150
-        Rows of the target, and of each background.
+        Number of rows of the target, and of each background.
     n_backgrounds : {1, 2}, default=1
         Number of backgrounds.
     noise_variance : float, default=0.1
@@ -116,7 +117,7 @@ def make_factor_model(
     n_target, n_background, n_features : int, default=500, 500, 100
         Rows of each dataset, and columns.
     n_shared, n_specific : int, default=10, 1
-        Number of directions in both datasets, and in the target only.
+        Number of directions that both datasets have, and of directions that only the target has.
     shared_variance : float or sequence of n_shared floats, default=100.0
         Variance of the shared factors in the background; in the target it is 1.2 times as large.
     specific_variance : float or sequence of n_specific floats, default=16.0
@@ -186,7 +187,7 @@ def make_digits_over_photographs(
 
     The defaults were chosen, among many that were tried, so that PCA fails and discriminative PCA succeeds: over seeds
     0 to 19 the clustering errors are 0.45 to 0.50 for PCA, and 0.03 to 0.09 for discriminative PCA. With fainter digits
-    (0.3 and less) both fail for some choices of the other settings.
+    (an intensity of 0.3 or less), PCA and discriminative PCA both fail for some values of the other parameters.
 
     Parameters
     ----------
@@ -195,7 +196,8 @@ def make_digits_over_photographs(
     n_background : int, default=3000
         Background images.
     intensity : float, default=0.35
-        Brightness of a full pen stroke; white in a photograph is 1, black is 0. Sums above 1 are not cut off.
+        Brightness of a full pen stroke; white in a photograph is 1, black is 0. Sums of photograph and digit above 1
+        are not cut off.
     random_state : int, numpy.random.Generator or None, default=0
         The same int gives the same data; ``None`` gives other data on each call.
 

@@ -32,8 +32,9 @@ def top_genes_df(adata: Any, key: str = "dpca", *, component: int = 0, n_genes: 
     Returns
     -------
     pandas.DataFrame
-        With the columns ``gene``, ``correlation`` (with the score, in the target), ``component`` (the filter) and, if
-        it was computed, ``mean_effect``, the shift of the mean in standard deviations.
+        With the columns ``gene``, ``correlation`` (of the gene with the score, in the target) and ``component`` (the
+        entry of the gene in the component). If it was computed, also ``mean_effect``, the shift of the mean in standard
+        deviations.
 
     Examples
     --------
@@ -81,8 +82,8 @@ def ratios_df(adata: Any, groupby: str, key: str = "dpca") -> Any:
     Returns
     -------
     pandas.DataFrame
-        A row for each type, with ``n_target``, ``n_background`` and ``ratio_0``, ``ratio_1`` ...; NaN if one side has
-        fewer than two cells. Cells without a type are in no row.
+        A row for each type, with ``n_target``, ``n_background`` and ``ratio_0``, ``ratio_1`` ...; a ratio is NaN if the
+        target or the background has fewer than two cells. Cells without a type are in no row.
 
     Examples
     --------

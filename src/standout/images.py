@@ -58,7 +58,7 @@ class NoiseFractions:
         return np.where(np.isnan(held_out), self.model.eigenvalues_, held_out) - 1.0
 
     def transform(self, cube: Any) -> Float:
-        """Return the scores of the pixels of another cube, or of the same one, as images.
+        """Return the scores of the pixels of a new cube, or of the fitted cube, as images.
 
         Parameters
         ----------
@@ -117,7 +117,7 @@ def noise_fractions(
         Which neighbour is subtracted. "both" uses the right neighbour and the lower one. If the sensor makes stripes
         along one of these directions, use the other direction alone.
     mask : array-like of bool of shape (n_rows, n_columns), default=None
-        The pixels to use; both pixels of a difference must be in it. None uses all.
+        The pixels to use. A difference is used only if both of its pixels are in the mask. None uses all pixels.
     n_components : int, default=20
         Number of components; all bands if there are fewer.
     shrinkage : float, "auto", "ledoit-wolf" or None, default=None
@@ -136,8 +136,8 @@ def noise_fractions(
 
     Notes
     -----
-    ``model.eigenvalues_`` equal the values of ``scipy.linalg.eigh(C, N)``, with C the covariance of the pixels and N of
-    the noise. The SNR is the eigenvalue minus one.
+    ``model.eigenvalues_`` equal the values of ``scipy.linalg.eigh(C, N)``, with C the covariance of the pixels and N
+    the covariance of the noise. The SNR is the eigenvalue minus one.
 
     Examples
     --------
@@ -211,8 +211,8 @@ def as_rows(
 ) -> tuple[Mask, list[Float], list[npt.NDArray[np.intp]]]:
     """Return a mask of the used pixels, the rows of pixels and of noise, and the strip of each row.
 
-    If there are few rows, there are no strips. The mean of the noise is moved to the mean of the pixels, because only
-    the variances are compared.
+    If the image or the noise has few rows, the list of strips is empty. The mean of the noise is moved to the mean of
+    the pixels, because only the variances are compared.
     """
     whole = _cube(cube)
     shape, n_bands = whole.shape[:2], whole.shape[2]
@@ -258,7 +258,7 @@ def _cube(cube: Any, n_bands: int | None = None) -> npt.NDArray[Any]:
 def _differences(
     cube: npt.NDArray[Any], inside: Mask, strips: npt.NDArray[np.intp], direction: str
 ) -> tuple[Float, npt.NDArray[np.intp]]:
-    """Return differences of neighbours, scaled to the variance of the noise, and the strip of each."""
+    """Return differences of neighbours, scaled to the variance of the noise, and the strip of each difference."""
     check_choice(direction, "direction", STEPS)
     found, numbers = [], []
     for down, right in STEPS[direction]:

@@ -50,12 +50,13 @@ def clustering_error(scores: Any, labels: Any, *, random_state: int | None = 0) 
     if len(names) < 2:
         problem = "are all equal, but two groups are needed"
         raise InvalidValueError(problem, parameter="labels", advice="Give rows of several groups.")
-    # Imported here because it takes long.
+    # Imported here because these imports take long.
     from sklearn.cluster import KMeans
     from sklearn.metrics.cluster import contingency_matrix
 
     clusters = KMeans(n_clusters=len(names), n_init=10, random_state=random_state).fit_predict(rows)
     agreement = contingency_matrix(clusters, groups)
     matched = optimize.linear_sum_assignment(agreement, maximize=True)
-    # The number of wrong rows makes a perfect match exactly 0. One minus the share of right rows might not.
+    # Count the wrong rows, so that the error of a perfect match is exactly 0. One minus the share of right rows could
+    # differ from 0 by rounding.
     return float((len(rows) - agreement[matched].sum()) / len(rows))

@@ -36,9 +36,10 @@ class Contrast(TransformerMixin, BaseEstimator):
     """Which spatial filters pass much power in one condition and little in others?
 
     Discriminative PCA of the channels, from sums of squares over the samples of epochs: the filters u with the largest
-    ratio ``uᵀCu / uᵀBu`` of the target's power to the backgrounds'. For two conditions and without shrinkage these are
-    common spatial patterns (`mne.decoding.CSP`); for a narrow band against its flanks, spatio-spectral decomposition
-    (`mne.decoding.SSD`). `Contrast` adds several backgrounds, a choice of shrinkage and the ratio on held-out epochs.
+    ratio ``uᵀCu / uᵀBu`` of the target's power to the backgrounds' power, with C and B the covariances of target and
+    backgrounds. For two conditions and without shrinkage these are common spatial patterns (`mne.decoding.CSP`); for a
+    narrow band against its flanks, spatio-spectral decomposition (`mne.decoding.SSD`). `Contrast` adds several
+    backgrounds, a choice of shrinkage and the ratio on held-out epochs.
 
     Parameters
     ----------
@@ -50,9 +51,9 @@ class Contrast(TransformerMixin, BaseEstimator):
     background_weights : array-like of shape (n_backgrounds,), default=None
         Weight of each background's covariance, scaled to sum 1. None means equal weights.
     shrinkage : "ledoit-wolf", "auto", float in [0, 1] or None, default="ledoit-wolf"
-        How far each background covariance C is pulled towards ``(tr C / D) I``. "ledoit-wolf" is the estimate of Ledoit
-        and Wolf. "auto" chooses a value by held-out epochs, which needs many of them. None means no shrinkage, as in
-        CSP.
+        How far each background covariance C is pulled towards ``(tr C / D) I``, for D channels. "ledoit-wolf" is the
+        estimate of Ledoit and Wolf. "auto" chooses a value by held-out epochs, which needs many of them. None means no
+        shrinkage, as in CSP.
     cv : int or None, default=5
         Number of folds of epochs for `ratio_` and the choice of shrinkage; fewer if there are few epochs.
     output : {"log_power", "power", "sources"}, default="log_power"
@@ -89,8 +90,8 @@ class Contrast(TransformerMixin, BaseEstimator):
     Signals are assumed to have a mean of zero, as in MNE's CSP: filter them first, usually to a band of frequencies.
     The mean is not subtracted, so that an evoked response or an offset adds to the power, as with
     ``center="background"``. Channels are divided by the root mean power of their type (magnetometers, gradiometers,
-    EEG) in the backgrounds, so that units do not matter. For filters that pass little power of the target, the other
-    end of CSP, exchange the datasets.
+    EEG) in the backgrounds, so that units do not matter. CSP also returns filters that pass little power of the target.
+    To find such filters, exchange target and background.
 
     Examples
     --------
@@ -137,9 +138,11 @@ class Contrast(TransformerMixin, BaseEstimator):
         y : array-like of shape (n_epochs,), default=None
             Condition of each epoch, with `target_label`. None uses the names of the events of MNE's epochs.
         background : signals, or list of signals, default=None
-            The signals of each background, without `target_label`. None with a `background_window` uses X.
+            The signals of each background, without `target_label`. If it is None and a `background_window` is given, X
+            is used.
         window, background_window : (float, float) or list of such pairs, default=None
-            Spans of time to use, in seconds: of the recording, or within each epoch. None uses all.
+            Spans of time to use for the target and for the backgrounds, in seconds of the recording or of each epoch.
+            None uses all times.
 
         Returns
         -------
@@ -245,7 +248,7 @@ class Contrast(TransformerMixin, BaseEstimator):
             return block
 
         clean = inst.copy().load_data() if hasattr(inst, "load_data") else inst.copy()
-        # MNE 1.11 ignores picks of epochs here.
+        # MNE 1.11 ignores `picks` for epochs here. Therefore `cleaned` chooses the channels.
         return clean.apply_function(cleaned, picks="all", channel_wise=False, verbose=False)
 
     def spatial_filter(self, info: Any) -> Any:

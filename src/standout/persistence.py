@@ -1,7 +1,7 @@
 """Fitted models in files: written whole or not at all, and loaded without running code from the file.
 
-A file is an archive of skops: plain arrays, and a description of the objects that hold them. Only the types of
-`TRUSTED` are made from it: our estimators and their parts, scikit-learn's scalers and decompositions, arrays and
+A file is an archive of skops: plain arrays, and a description of the objects that hold them. Only objects of the types
+in `TRUSTED` are made from a file: our estimators and their parts, scikit-learn's scalers and decompositions, arrays and
 containers. Other estimators of scikit-learn are refused, because some have compiled code that does not check its
 arrays.
 """
@@ -58,8 +58,8 @@ TRUSTED = [
     *(f"{kind.__module__}.{kind.__name__}" for kind in (*MODELS, *_PARTS)),
     *(f"{module}.{name}" for module, names in _OTHERS.items() for name in names.split()),
 ]
-# The node types of skops that a model needs. Others, such as methods and partial functions, have been used in the past
-# to circumvent skops' check of the types.
+# The node types of skops that a model needs. Other node types, such as methods and partial functions, have been used in
+# the past to circumvent skops' check of the types.
 _WAYS = {
     *("BytesNode", "DTypeNode", "DictNode", "JsonNode", "ListNode", "NdArrayNode", "ObjectNode", "RandomStateNode"),
     *("SetNode", "SliceNode", "SparseMatrixNode", "TupleNode", "TypeNode"),
@@ -67,10 +67,10 @@ _WAYS = {
 # Modules of scikit-learn without estimators. skops would import them, and with them PyTorch, CuPy and Dask.
 _UNNEEDED = tuple(f"sklearn.externals.array_api_compat.{library}" for library in ("cupy", "dask", "torch"))
 _SCHEMA, _VERSIONS_FILE = "schema.json", "standout.json"
-# The major and minor versions that the content of a file depends on.
+# The packages on which the content of a file depends, with their major and minor versions.
 _VERSIONS = {name: ".".join(version(name).split(".")[:2]) for name in ("standout", "scikit-learn")}
-# Maximum size of the arrays of a file: the larger of this number of bytes and a multiple of the file's size. Sparse
-# arrays are compressed.
+# Maximum size of the arrays of a file: the first number, in bytes, or the second number times the file's size, if that
+# is larger. Sparse arrays are compressed.
 _MOST_UNPACKED, _MOST_PACKING = 2**30, 100
 # Maximum number of visits to objects when a file is read. Each reference by id visits the object again.
 _MOST_VISITS = 5_000_000
@@ -140,8 +140,8 @@ def save(model: Any, path: str | os.PathLike[str], *, moments: bool = False) -> 
 def load(path: str | os.PathLike[str]) -> Any:
     """How do I get a model back from a file, without running code from it?
 
-    Only types of `standout.persistence.TRUSTED` are made, and the whole file is checked before anything is made. A file
-    with other types is refused. Needs ``standout[models]``.
+    Only objects of the types in `standout.persistence.TRUSTED` are made, and the whole file is checked before anything
+    is made. A file with other types is refused. Needs ``standout[models]``.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     Warns
     -----
     UserWarning
-        If it was saved by another version of standout or of scikit-learn.
+        If the file was saved by another version of standout or of scikit-learn.
 
     See Also
     --------
@@ -226,7 +226,7 @@ def _skops() -> Any:
 
 
 def _without_moments(model: Any) -> Any:
-    """Return a copy of a model without its moments. In a pipeline, models have no moments, either."""
+    """Return a copy of a model without its moments. Models within a pipeline lose their moments, too."""
     model = copy(model)
     if isinstance(model, BackgroundPipeline):
         steps = ((name, _without_moments(step) if isinstance(step, MODELS) else step) for name, step in model.steps)
@@ -241,14 +241,14 @@ def _without_moments(model: Any) -> Any:
 def _read(file: BinaryIO) -> tuple[Any, dict[str, Any]]:
     """Load the model of a file, and return it with the package versions that the file names.
 
-    First refuse types that are not trusted, and a file that needs far more memory or time than its size.
+    First refuse types that are not trusted, and a file that needs far more memory or time than its size suggests.
     """
     found: set[str] = set()
     reads: set[tuple[str, Any]] = set()
     seen: dict[Any, int] = {}
 
     def visits(node: Any) -> int:
-        """Record the types and arrays of an object. Return the number of visits to objects when it is read."""
+        """Record the types and arrays of an object. Return how many objects are visited when it is read."""
         if not isinstance(node, dict):
             return sum(map(visits, node)) if isinstance(node, list) else 0
         name, number = node.get("__id__"), 1 + sum(map(visits, node.values()))

@@ -48,7 +48,7 @@ def embedding(
     layer : str, default=None
         Layer with the expression of a gene, instead of X.
     ax : matplotlib Axes, default=None
-        Where to draw; None makes new ones.
+        Where to draw. None makes new Axes.
 
     Returns
     -------
@@ -107,7 +107,8 @@ def genes(adata: Any, key: str = "dpca", *, component: int = 0, n_genes: int = 2
 def ratios(adata: Any, groupby: str, key: str = "dpca", *, component: int = 0, ax: Any = None) -> Any:
     """In which cell types does the target vary more than the background?
 
-    Bars show the ratio of variances within each type, on a logarithmic scale; at 1 both vary by the same amount.
+    Bars show the ratio of variances within each type, on a logarithmic scale; at 1 target and background vary by the
+    same amount.
 
     Parameters
     ----------
@@ -140,7 +141,7 @@ def scree(adata: Any, key: str = "dpca", *, ax: Any = None) -> Any:
 
     Points show the held-out ratio of variances of each component, with one standard error. After
     `standout.tl.permutation_test`, hollow points are not distinguishable from chance. With ``center="background"``, a
-    dash is the part of the ratio without the shift of the mean.
+    dash shows the ratio without the shift of the mean.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ def __dir__() -> list[str]:
 _COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6A3D9A", "#000000")
 _MARKERS = ("o", "^", "s", "D", "v", "P", "X", "*")
 _GREY = "#8A929B"
-# A point is far if its distance from the middle 96 % of the scores is more than 0.6 times their range.
+# A point is far if its distance from the middle 96 % of the scores is more than 0.6 times the range of these scores.
 _TAIL, _REACH = 0.02, 0.6
 _MOST_LABELS, _MOST_NAMES = 12, 50
 _PARAMETERS = {"shrinkage": "shrinkage", "alpha": "α", "epsilon": "ε"}
@@ -43,8 +43,8 @@ def scores(
     Parameters
     ----------
     target : array-like of shape (n, d)
-        Scores of the target, from `transform` or, better, `held_out_scores`. The first two columns are drawn. Points of
-        a single column are spread over the height.
+        Scores of the target, from `transform` or, better, `held_out_scores`. The first two columns are drawn. If there
+        is only one column, the points are spread over the height.
     backgrounds : sequence of array-like, default=()
         Scores of the backgrounds, drawn in grey.
     labels : array-like of shape (n,), default=None
@@ -53,7 +53,7 @@ def scores(
     names : sequence of str, default=None
         Names of the target and each background, for the legend.
     ax : matplotlib Axes, default=None
-        None makes new ones.
+        None makes new Axes.
     title : str, default=None
 
     Returns
@@ -71,7 +71,7 @@ def scores(
     """
     ax = _axes(ax)
     planes = [_plane(part, place) for place, part in enumerate((target, *backgrounds))]
-    # Axes end at the outermost points that are not far.
+    # Axes end at the outermost points that are not far: see `_REACH`.
     points = np.concatenate(planes)
     low, high = np.nanquantile(points, [_TAIL, 1.0 - _TAIL], axis=0)
     reach = _REACH * (high - low)
@@ -83,7 +83,7 @@ def scores(
         _dots(ax, plane, low, high, color=_GREY, alpha=0.35, s=10, marker=_MARKERS[(place - 1) % 8], label=named[place])
     marks = np.full(len(planes[0]), named[0]) if labels is None else np.asarray(labels)
     if marks.dtype.kind in "fiu" and len(np.unique(marks)) > _MOST_LABELS:
-        # Draw large numbers last: most cells have no counts of a gene.
+        # Draw large numbers last, so that they stay visible: most cells have no counts of a gene.
         points, marks = np.clip(planes[0], low, high)[np.argsort(marks)], np.sort(marks).astype(float)
         drawn = ax.scatter(*points.T, c=marks, cmap="cividis", s=16, linewidths=0)
         ax.figure.colorbar(drawn, ax=ax)
@@ -135,7 +135,7 @@ def correlations(model: Any, component: int = 0, *, n_columns: int = 12, names: 
 def ratios(model: Any, *, ax: Any = None) -> Any:
     """How much more does the target vary along each component, on held-out rows? Lines are one standard error.
 
-    With ``center="background"``, a dash is the part of the ratio without the shift of the mean.
+    With ``center="background"``, a dash shows the ratio without the shift of the mean.
 
     Parameters
     ----------

@@ -55,8 +55,8 @@ def dpca(
     target : str or sequence of str
         The target. Several conditions become one target.
     background : str or sequence of str, optional
-        The background conditions, each a separate background. None is one background of all other cells that have a
-        condition. ``"rest"`` is the same, unless there is a condition of that name.
+        The background conditions, each a separate background. None uses all other cells that have a condition, as one
+        background. ``"rest"`` means the same as None, unless a condition has this name.
     n_comps : int, optional
         Number of components, as scanpy names it; ``n_components`` is the same.
     subject : str, optional
@@ -68,10 +68,10 @@ def dpca(
     layer : str, optional
         Layer to use instead of X.
     use_rep : str, optional
-        Key of ``adata.obsm`` to use instead of X, such as ``"X_pca"``. There are no genes then, and components are
-        written into ``.uns``.
+        Key of ``adata.obsm`` to use instead of X, such as ``"X_pca"``. Such a matrix has no genes, so that components
+        are written into ``.uns``.
     mask_var : str, array of bool or None, optional
-        Genes to use: a column of ``adata.var``, or a truth value for each gene; None uses all. By default
+        Genes to use: a column of ``adata.var``, or a truth value for each gene. None uses all genes. By default
         ``"highly_variable"`` is used if ``adata.var`` has it, as in ``scanpy.pp.pca``.
     key_added : str, optional
         Name under which everything is written, instead of the names below.
@@ -83,14 +83,14 @@ def dpca(
     Returns
     -------
     AnnData or None
-        The copy, if ``copy=True``. Into it, or into `adata`, is written:
+        The copy if ``copy=True``, otherwise None. These results are written into the copy or into `adata`:
 
         ``.obsm["X_dpca"]`` : ndarray of shape (n_obs, n_components)
-            Scores, in units of the background's standard deviation. Scores of fitted cells are held out: computed by
-            components of the other folds. Their variance in the target is the ratio.
+            Scores, in units of the background's standard deviation. Scores of fitted cells are held out: they are
+            computed with components of the other folds. The variance of the scores in the target is the ratio.
         ``.varm["dPCs"]``, ``.varm["dPCs_correlations"]`` : ndarray of shape (n_vars, n_components)
             The components, and the correlation of each gene with each score. Use the correlations to interpret genes.
-            Both are zero for genes that were not used, also with ``n_columns``.
+            Components and correlations are zero for genes that were not used, also if ``n_columns`` left them out.
         ``.var["dpca_mean"]`` : float
             The point from which scores are measured.
         ``.var["dpca_mean_effect"]``, ``.var["dpca_mean_q_value"]`` : float
@@ -134,8 +134,8 @@ def dpca(
 def cpca(adata: Any, groupby: str, target: Any, background: Any = None, **params: Any) -> Any:
     """In which directions do the cells of one condition vary more than α times the cells of others?
 
-    Contrastive PCA, with the parameters of `dpca` and of `ContrastivePCA`. It is written under ``X_cpca``, ``cPCs`` and
-    ``cpca``.
+    Contrastive PCA, with the parameters of `dpca` and of `ContrastivePCA`. The results are written under ``X_cpca``,
+    ``cPCs`` and ``cpca``.
 
     Parameters
     ----------
@@ -166,8 +166,8 @@ def cpca(adata: Any, groupby: str, target: Any, background: Any = None, **params
 def kdpca(adata: Any, groupby: str, target: Any, background: Any = None, **params: Any) -> Any:
     """In which nonlinear views do the cells of one condition vary, and not the cells of others?
 
-    Kernel discriminative PCA, with the parameters of `dpca` and of `KernelDiscriminativePCA`. It is written under
-    ``X_kdpca`` and ``kdpca``. Components of a kernel are not directions of genes: `project` cannot be used.
+    Kernel discriminative PCA, with the parameters of `dpca` and of `KernelDiscriminativePCA`. The results are written
+    under ``X_kdpca`` and ``kdpca``. Components of a kernel are not directions of genes: `project` cannot be used.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ def kdpca(adata: Any, groupby: str, target: Any, background: Any = None, **param
 def kcpca(adata: Any, groupby: str, target: Any, background: Any = None, **params: Any) -> Any:
     """In which nonlinear views is one condition's variance more than α times the others' variance?
 
-    Kernel contrastive PCA, used like `kdpca`. It is written under ``X_kcpca`` and ``kcpca``.
+    Kernel contrastive PCA, used like `kdpca`. The results are written under ``X_kcpca`` and ``kcpca``.
 
     Parameters
     ----------
@@ -342,7 +342,7 @@ def project(
     Returns
     -------
     AnnData or None
-        The copy, if ``copy=True``. Into it, or into `adata`, ``.obsm["X_dpca"]`` is written.
+        The copy if ``copy=True``, otherwise None. ``.obsm["X_dpca"]`` is written into the copy or into `adata`.
 
     Examples
     --------

@@ -1,7 +1,8 @@
 """The command line: it reads files and writes the answer.
 
 This package parses the options. `standout.io` reads the files, the estimators fit, and `standout.report` makes the
-findings. A failure is one line on standard error with exit code 2, without a traceback. It leaves no unfinished file.
+findings. A command that fails prints one line on standard error, without a traceback. Its exit code is 2, and it leaves
+no unfinished file.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0
     """
     try:
-        # Imports are here, because an interruption outside of this function would end in Python's traceback.
+        # Import within this function. If Ctrl-C came during an import outside, Python would print a traceback.
         from standout.cli._display import run
 
         return run(sys.argv[1:] if arguments is None else list(arguments))

@@ -64,7 +64,7 @@ def command(short_help: str, runs: str, *params: click.Parameter) -> Callable[[C
     """Return a decorator that makes a command.
 
     The decorated function checks the options. Then `runs`, a function written as "module:function", does the work. Both
-    get one dict: the options, the names of the options that the user typed (`given`), and the `command` as text.
+    functions get one dict: the options, the names of the options that the user typed (`given`), and the `command` line.
     """
 
     def decorate(check: Check) -> click.Command:

@@ -160,7 +160,7 @@ def _scans(paths: list[str], options: dict[str, Any], roles: dict[str, str]) -> 
         with collected_warnings() as said:
             scan = _scan(path, options, roles, number, unknown)
         scans.append(scan)
-        # If a background leaves out the same columns as the target, its warnings would repeat the target's.
+        # If a background leaves out the same columns as the target, drop its warnings: they repeat the target's.
         left = [sorted(name for names in each.left_out.values() for name in names) for each in (scans[0], scan)]
         for one in said if not number or left[0] != left[1] else []:
             warnings.warn(one, stacklevel=1)
@@ -177,7 +177,7 @@ def _scans(paths: list[str], options: dict[str, Any], roles: dict[str, str]) -> 
     names = stems if len(set(stems)) == len(stems) and all(stems) else paths
     missing = reading_of(options)["missing"]
     for scan, name in zip(matched, names, strict=True):
-        # Missing values that are kept here are filled in later.
+        # Missing values that are kept here are filled in later, by `_prepare`.
         scan.name, scan.missing = name, missing
     return matched, options["id_column"]
 
@@ -200,7 +200,8 @@ def _scan(
     `unknown` collects the errors of the datasets that lack it.
     """
     reading = reading_of(options)
-    # The reader already leaves out columns of labels, ids and --where. Such a column can also name subjects.
+    # The reader already leaves out columns of labels, ids and --where. If such a column also names subjects, do not
+    # exclude it again.
     used = (reading["label"], reading["id_column"], *(reading["where"] or ()))
     reading["exclude"] += [name for name in roles if name not in used]
     while True:

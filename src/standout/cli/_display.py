@@ -29,7 +29,7 @@ class Signals:
     came : int or None
         The signal that was received, if any.
     held : int
-        Number of blocks that hold interruptions back; signals wait while it is not 0.
+        Number of running blocks that hold interruptions back. While it is not 0, interruptions wait.
     """
 
     came: int | None = None
@@ -61,7 +61,7 @@ class Signals:
 
     @contextlib.contextmanager
     def held_back(self) -> Iterator[None]:
-        """Let a step finish before an interruption."""
+        """Let the code in this block finish before an interruption is raised."""
         self.held += 1
         came_before = self.came
         try:
@@ -177,7 +177,7 @@ class Display:
 
 
 def close_output() -> None:
-    """Discard further output, because the reader has closed the pipe. Python would print an error at its end."""
+    """Discard further output, because the reader has closed the pipe. Python would print an error on exit."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
@@ -221,7 +221,7 @@ def run(words: list[str]) -> int:
                 sys.stdout.flush()
             return code
         except BrokenPipeError:
-            # The reader of our output has closed it. That is not a failure: the result has been written.
+            # The reader of our output has closed the pipe. This is not a failure: the result has been written.
             close_output()
             return 0
         except (Exception, KeyboardInterrupt) as error:

@@ -66,7 +66,7 @@ def fit_and_write(model: Any, datasets: Datasets, final: Path, options: dict[str
         if datasets.draw is not None:
             datasets.draw(model, draft)
         found["command"] = printable(options["command"])
-        # Make the sentences once before the folder is moved into place, so that an error in them comes before that.
+        # Make the sentences before the folder is moved into place: if they raise an error, no folder appears.
         sentences(found)
         text = json.dumps(found, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
         scores.result()
@@ -128,8 +128,8 @@ def make_estimator(options: dict[str, Any]) -> Any:
 def scores_of_rows(fit: Fit) -> Iterator[Found]:
     """Yield the columns of scores.csv, one block of rows after the other.
 
-    The held-out scores of a row use components of the other folds. The columns held_out_1, held_out_2, ... therefore
-    have the variance ratios that the report shows.
+    The held-out scores of a row use components that were found without the fold of this row. The columns
+    held_out_1, held_out_2, ... therefore have the variance ratios that the report shows.
     """
     named, labelled = (any(getattr(one, what) is not None for one in fit.datasets) for what in ("ids", "labels"))
     for place, source in enumerate(fit.datasets):
@@ -237,7 +237,7 @@ def compare_methods(options: dict[str, Any]) -> None:
         of_pca = next((found["pca"] for found in views if found["pca"] is not None), None)
         rows = [_compared(found, of_pca) for found in views]
         for found in views:
-            # The table compares the methods, so this caution is not needed.
+            # The table compares all methods, so the caution that PCA is better is not needed.
             found["cautions"] = [one for one in found["cautions"] if one["kind"] != "PCA is better"]
         made = render("compare.html.j2", views=list(zip(views, rows, map(figure, views), strict=True)))
         write_whole(final, made.encode(), replace=options["overwrite"])
@@ -248,7 +248,7 @@ def compare_methods(options: dict[str, Any]) -> None:
 
 
 def _compared(found: Found, of_pca: Found | None) -> list[str]:
-    """Return the table row of a method. The held-out ratio of PCA comes from the fit of another method."""
+    """Return the table row of a method. PCA has no folds, so its ratio comes from the fit of another method."""
     first, labels = found["components"][0], found["labels"]
     if found["verdict"] == "pca" and of_pca is not None and not found["kernel"]:
         first, found = {**first, **of_pca}, {**found, "held_out": True}

@@ -1,9 +1,9 @@
 """Write a result completely or not at all, and replace an earlier result only with --overwrite.
 
-A result is written into a draft beside the final folder, and renamed in one step at the end. If the name has been used
-meanwhile, the result gets another name, and an error names it. With --overwrite, an earlier result is first moved into
-the draft, and removed with it. The next command for the same folder removes the draft of a killed process, and restores
-an earlier result from it.
+A result is written into a draft beside the final folder, and renamed in one step at the end. If something else got the
+final name meanwhile, the result gets another name, and the error message shows this name. With --overwrite, an earlier
+result is first moved into the draft, and removed together with the draft. If a process is killed, its draft remains.
+The next command for the same folder restores the earlier result from this draft, and removes the draft.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from standout import _writing as w
 from standout.cli._display import SIGNALS
 from standout.cli._options import refuse
 
-# The file that marks a folder of results (other folders are never replaced). The name of an earlier result in a draft.
+# MARK is the file that marks a folder of results. Folders with other content are never replaced. EARLIER is the name of
+# an earlier result in a draft.
 MARK, EARLIER = "summary.json", "earlier"
 OURS = (MARK, "columns.csv", "figure.png", "images.npy", "images.png", "model.skops", "report.html", "scores.csv")
 
@@ -31,7 +32,7 @@ OURS = (MARK, "columns.csv", "figure.png", "images.npy", "images.png", "model.sk
 def check_output_folder(path: str, overwrite: bool) -> Path:
     """Refuse a place that cannot be written to or must not be replaced; clean up after a killed process."""
     final = _expanded(path)
-    # A link to a folder stays a link. The draft is beside the resolved path, because ``..`` has no name.
+    # Use the resolved path: a link to a folder then stays a link, and a path such as ``..`` gets a name.
     place = final.resolve()
     recover(place)
     refuse((final.exists() and not final.is_dir(), f"{path!r} is a file. Name a folder that does not exist yet."))
@@ -90,7 +91,7 @@ def _expanded(path: str) -> Path:
 
 
 def _check_parent(place: Path) -> None:
-    """Try to make a folder beside the place: permissions do not show full or read-only disks, or the rights of root."""
+    """Make and remove a trial folder beside the place. Permissions do not show full disks, or the rights of root."""
     parent = place.parent
     refuse(
         (not place.name, f"{str(place)!r} is the root of all folders. Name another place."),
@@ -100,7 +101,7 @@ def _check_parent(place: Path) -> None:
         trial = w.draft_name(place)
         trial.mkdir()
         trial.rmdir()
-        # The trial has a short name. The final name may be too long for the system.
+        # Test the final name, too: unlike the short name of the trial, it may be too long for the system.
         with suppress(FileNotFoundError):
             place.lstat()
     except OSError as error:
@@ -132,7 +133,7 @@ def folder_as_a_whole(final: Path, *, overwrite: bool) -> Iterator[Path]:
                     if overwrite:
                         _set_aside(place, earlier)
                     with suppress(OSError):
-                        # rmdir removes only an empty folder.
+                        # An empty folder may be at the place. `rmdir` removes only an empty folder.
                         place.rmdir()
                     w.put_beside_if_taken(made, place)
                 finally:
@@ -146,7 +147,7 @@ def _set_aside(place: Path, earlier: Path) -> None:
     """Move an earlier result away from its place; anything else stays."""
     with suppress(FileNotFoundError):
         place.rename(earlier)
-        # Check again: something may have appeared since the start.
+        # The content may have changed since the first check. If it is not a result, move it back.
         if not earlier.is_dir() or _other_content(earlier) is not None:
             earlier.rename(place)
 
@@ -163,7 +164,8 @@ def recover(final: Path) -> None:
     for draft in w.dead_drafts(place):
         earlier = draft / EARLIER
         with SIGNALS.held_back():
-            # If both exist and the folder in the draft is not a result, keep it: only its owner may remove it.
+            # If `place` exists, and `earlier` exists but is not a result of standout, leave the draft as it is.
+            # `earlier` may hold files of the user, and only the user may remove them.
             if not (earlier.exists() and place.exists()) or is_result(earlier):
                 _restore(earlier, place)
                 if not earlier.exists():

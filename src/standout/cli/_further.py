@@ -25,7 +25,8 @@ from standout.report._words import png, shortened, static
 from standout.report._words import said as sentence
 from standout.sources import InMemory, transformed
 
-# Options that `_typed` leaves out: the page adds its own choice of rows, and OF_THE_PAGE has no effect on a fit.
+# `_typed` leaves out these options. The page writes the options in CHOSEN itself, from the choices that the user has
+# made on the page. The options in OF_THE_PAGE have no effect on a fit.
 CHOSEN = ("data", "background", "condition_column", "target", "background_condition", "subject_column", "method")
 OF_THE_PAGE = ("demo", "session", "port", "browser", "quiet")
 
@@ -58,7 +59,7 @@ def transform_files(options: dict[str, Any]) -> None:
 
 
 def _new_rows(options: dict[str, Any], steps: list[Any]) -> Scan:
-    """Open new rows with the columns of the fit, found by name if both have names."""
+    """Open new rows with the columns of the fit. Columns are found by name if the fit and the rows have names."""
     rule = next((step.missing for step in steps if isinstance(step, Preparation)), "error")
     reading = reading_of(options) | {"missing": rule if rule in ("error", "drop-rows") else "keep"}
     names, width = list(map(str, getattr(steps[0], "feature_names_in_", []))), int(steps[0].n_features_in_)
@@ -68,7 +69,7 @@ def _new_rows(options: dict[str, Any], steps: list[Any]) -> Scan:
     if found.columns is not None and names:
         lacking = [name for name in names if name not in found.known_columns]
         refuse((lacking, f"{options['data']!r} lacks {listed('column', lacking)} of the fit."))
-        # Further columns may be anything, even text.
+        # Columns that the fit does not use may be anything, even text.
         reading["columns"] = names
     known = standout.scan(options["data"], **reading)
     refuse((known.width != width, f"{options['data']!r} has {known.width} columns, but the fit had {width}."))
@@ -202,7 +203,7 @@ def _opened(options: dict[str, Any], display: Display) -> Any:
     from standout.explorer._table import Origin
 
     subjects, paths, reading = options["subject_column"], [options["data"], *options["background"]], reading_of(options)
-    # Find the columns that all files have and that are not numbers. The page can choose rows by them.
+    # Find the columns that all files have and that are not numbers. On the page, rows can be chosen by these columns.
     plain = reading | {"label": None, "id_column": None, "strict": False}
     with collected_warnings():
         scans = [standout.scan(path, **plain) for path in paths]
@@ -210,7 +211,7 @@ def _opened(options: dict[str, Any], display: Display) -> Any:
     found = [name for kind in scans[0].left_out.values() for name in kind if name not in used]
     found = [name for name in found if all(name in scan.known_columns for scan in scans)]
     beside = [name for name in dict.fromkeys([options["condition_column"], subjects, *found]) if name is not None]
-    # The page sets the subjects. Until then, their column is read as text.
+    # The page computes the subjects of each fit from a text column, so read the column of subjects as text.
     made = open_datasets({**options, "subject_column": None}, display, beside=beside, split=False)
     words = {name: np.concatenate([part[name] for part in made.words]) for name in beside}
     if subjects is not None:

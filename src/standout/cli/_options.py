@@ -1,4 +1,4 @@
-"""The options of the commands: types of values, sections of the help, and options beside parameters of estimators.
+"""The options of the commands: types of values, sections of the help, and options.
 
 NumPy is not imported here, so that the help, the version and errors in options are fast.
 """
@@ -78,7 +78,7 @@ def refuse(*cases: tuple[object, str]) -> None:
 
 
 class option(click.Option):  # noqa: N801
-    """An option in a section of the help. Without a placeholder and a type it is a flag without a shown default."""
+    """An option in a section of the help. An option without a placeholder and a type is a flag."""
 
     def __init__(self, section: str, names: str, help: str, metavar: str | None = None, **settings: Any) -> None:
         flag = metavar is None and "type" not in settings

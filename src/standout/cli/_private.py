@@ -31,7 +31,7 @@ WITHOUT_ROWS = {
 }
 # Maximum number of columns listed for a component on the page.
 MOST_COLUMNS = 15
-# If noise is a larger share of the variance along component 1, it hides the signal.
+# If the share of noise in the variance along component 1 is larger than this, the noise hides the signal.
 DROWNED = 0.5
 RANGES = "Write a CSV file with the columns column, low and high: a name and two numbers in each line, each name once."
 
@@ -79,7 +79,7 @@ def _bounds(options: dict[str, Any], columns: list[str]) -> tuple[list[str], dic
     except InvalidValueError as error:
         raise FileError(f"{shown(path)} is not a table of ranges", advice=RANGES) from error
     ranges = {name: (float(low), float(high)) for name, (low, high) in zip(names, table.rows, strict=True)}
-    # This refuses ranges that lack a column.
+    # `from_ranges` raises an error if the ranges lack a column.
     from_ranges(ranges, columns=columns)
     names = [name for name in ranges if name in set(columns)]
     return names, from_ranges(ranges, columns=names)
@@ -137,7 +137,7 @@ def _added(pattern: str) -> tuple[PrivateMoments, list[str]]:
 def _found(
     model: Any, sums: Sequence[PrivateMoments], names: list[str], files: Sequence[list[str]], options: dict[str, Any]
 ) -> dict[str, Any]:
-    """Collect the findings of the fit, in the same form as for rows."""
+    """Collect the findings of the fit, in the same form as the findings of a fit to rows."""
     filters = np.asarray(model.components_).T
     variances = np.array([part.variance(filters) for part in sums])
     # A direction without any variance is all noise.

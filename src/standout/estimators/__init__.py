@@ -1,4 +1,4 @@
-"""The estimators: thin scikit-learn classes over ``solve(sums, problem)``."""
+"""The estimators: scikit-learn classes that compute sums of the data and call ``solve(sums, problem)``."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from standout.estimators._linear import ContrastivePCA, DiscriminativePCA
 from standout.estimators._pipeline import BackgroundPipeline, make_pipeline
 from standout.estimators._search import BackgroundSearchCV
 
-# The estimators by the names of their methods, as on the command line.
+# Each estimator by the name of its method on the command line, such as "dpca".
 ESTIMATORS: dict[str, Any] = {
     one.method: one for one in (DiscriminativePCA, ContrastivePCA, KernelDiscriminativePCA, KernelContrastivePCA)
 }

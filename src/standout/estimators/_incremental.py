@@ -85,11 +85,12 @@ class IncrementalTransformer(BackgroundTransformer):
         return self
 
     def merge(self, other: Any) -> Self:
-        """Add the sums of another estimator, so that this estimator is fitted to the rows of both.
+        """Add the sums of another estimator, so that this estimator is fitted to the rows of both estimators.
 
-        Use it for rows that may not leave their site. Each site fits an estimator to its rows, and sends only the
-        estimator. An estimator has counts, means and sums of products, never rows. Each site becomes a fold, so that
-        the choice and the ratio hold for other sites. The other estimator is not changed.
+        Use `merge` for rows that may not leave their site. Each site fits an estimator to its rows, and sends only the
+        estimator. An estimator has counts, means and sums of products, never rows. Each site becomes a fold. Therefore
+        the regularisation is chosen, and the ratio is computed, on sites that were left out. The estimator `other` is
+        not changed.
 
         Parameters
         ----------
@@ -236,7 +237,7 @@ class IncrementalTransformer(BackgroundTransformer):
     # --- merge --------------------------------------------------------------------------------------------------
 
     def _check_same(self, other: Any) -> None:
-        """Raise an error if the other estimator has other columns, labels, covariates or numbers of backgrounds."""
+        """Raise an error if the two estimators differ in columns, labels, covariates or number of backgrounds."""
         names = [list(getattr(model, "feature_names_in_", ())) for model in (self, other)]
         sizes, mine_is = (other.n_features_in_, self.n_features_in_), "this estimator"
         matched(names[1] or None, sizes[0], "the other estimator", names[0] or None, sizes[1], mine_is)

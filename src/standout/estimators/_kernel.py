@@ -36,13 +36,14 @@ from standout.selection._data import Data, TallData, make_data, plan_folds
 from standout.selection._weights import simplex_grid
 from standout.sources import InMemory, Mapped, Source
 
-# A pivot of a Cholesky factor below this number of rounding units may be only rounding.
+# A pivot of a Cholesky factor below this number of rounding units may be only a rounding error.
 ROUNDED_PIVOT = 100.0
-# If the variance of the coordinates is below this share of their squared mean, it is only rounding.
+# A variance of the coordinates below this share of their squared mean is only a rounding error.
 ROUNDED_VARIANCE = 1e-30
-# The largest rounding error of scores, in standard deviations of the background, and the rounding unit.
+# The fit warns if rounding errors of scores exceed ROUNDED_SCORES standard deviations of the background. EPS is the
+# rounding unit of double precision.
 ROUNDED_SCORES, EPS = 1e-3, float(np.finfo(np.float64).eps)
-# Coordinates are rounded to this share of the largest one.
+# Coordinates are rounded to multiples of this share of the largest coordinate.
 ROUNDED_DIGITS = 1e-12
 # Maximum number of rows for learning the weights of kernels, and number of steps of the grid of weights.
 LEARNED_ROWS, STEPS = 600, 4
@@ -98,11 +99,11 @@ class KernelTransformer(BackgroundTransformer):
         self._keep_kernel(fit)
 
     def _fit_coordinates(self, sources: Sequence[Source], kind: LandmarkMap, seed: int) -> tuple[Fit, Float | None]:
-        """Return the fit to datasets in coordinates, and the root by which coordinates are multiplied, if any."""
+        """Fit the coordinates of datasets. Return the fit, and the matrix that multiplies the coordinates, or None."""
         folds, reason = plan_folds(sources, self.cv, int(sources[0].width or 0))
         root = None
         if kind.counts:
-            # These coordinates are products with all centred rows, which are already a root of the total scatter.
+            # These coordinates are inner products with the centred rows. These rows are already a root of the scatter.
             wide = make_data(sources, folds, norms=False, wide=True)
             data: Data = KernelRows(**vars(wide))
         else:
@@ -139,7 +140,7 @@ class KernelTransformer(BackgroundTransformer):
         return kernel
 
     def _learned(self, kernel: SumKernel, sources: Sequence[Source], seed: int) -> SumKernel:
-        """Return the mixture of kernels with the best held-out ratios, over a grid of weights (Remark 5)."""
+        """Return the mixture of kernels with the best held-out ratios, on a grid of weights (Remark 5 of the paper)."""
         rng = np.random.default_rng(seed)
         some: list[Source] = []
         for source in sources:
@@ -176,7 +177,8 @@ class KernelTransformer(BackgroundTransformer):
         self.components_ = columns_as_rows(fit.inner / self._keep_fit(fit))
         self.feature_mean_, factor = fit.mean, self.feature_map_.factor
         if factor is not None and len(fit.moments) > 1:
-            # A score is a weighted sum of kernel values with the landmarks. These are the norms of its weights.
+            # A score is a weighted sum of kernel values with the landmarks. `weights` has the norm of these weights for
+            # each component. Large norms amplify rounding errors of the kernel values.
             weights = column_norms(solve_triangular(factor, 1.0 * self._filters, transposed=True))
             if EPS * largest(squared_lengths(factor)) * largest(weights) > ROUNDED_SCORES:
                 problem = (
@@ -190,7 +192,7 @@ class KernelTransformer(BackgroundTransformer):
         return self.components_.T if self._root is None else product(self._root, self.components_.T)
 
     def _scores(self, rows: Rows) -> Array:
-        # The root is part of the filters, which have few columns. Coordinates are not multiplied by it.
+        # `_filters` has the root as a factor. Multiplying the few filters is faster than multiplying the coordinates.
         scores: Array = product(self.feature_map_.transform(rows), self._filters)
         return scores - product(self.feature_mean_[None, :], self.components_.T)
 
@@ -207,8 +209,8 @@ class KernelTransformer(BackgroundTransformer):
 def _total_root(parts: Sequence[Moments]) -> Float:
     """Return a root L of the total scatter T of the datasets, each about its own mean: ``T = L Lᵀ``.
 
-    Directions in which no dataset varies, such as the constant of a polynomial kernel, are left out. The paper's ridge
-    for coordinates g is ``ε T⁻¹``. For the coordinates ``g L``, it is ``ε I``.
+    Directions in which no dataset varies, such as the constant of a polynomial kernel, are left out. In the
+    coordinates g, the paper's ridge is ``ε T⁻¹``. In the coordinates ``g L``, the paper's ridge is ``ε I``.
     """
     total: Array = sum(part.total_weight * part.covariance() for part in parts)  # type: ignore[assignment]
     xp = namespace(total)
@@ -222,7 +224,7 @@ def _total_root(parts: Sequence[Moments]) -> Float:
 
 
 def _rounded(sources: Sequence[Source]) -> list[Source]:
-    """Return rounded coordinates. Otherwise equal rows differ by rounding errors, which look like a variance."""
+    """Return rounded coordinates. Unrounded, equal rows would differ by errors that look like a variance."""
     step = ROUNDED_DIGITS * max(source.map_reduce(lambda batch: largest(abs(batch.rows)), max) for source in sources)
     return _changed(sources, lambda rows: namespace(rows).round(rows / step) * step if step else rows)
 
@@ -235,8 +237,9 @@ def _changed(sources: Sequence[Source], function: Callable[[Rows], Rows]) -> lis
 class KernelDiscriminativePCA(KernelTransformer):
     """In which nonlinear views does the target vary while the backgrounds do not?
 
-    Discriminative PCA in the feature space of a kernel: KdPCA for one background, KMdPCA for several (Algs. 2 and 4 of
-    [1]_), kernel PCA without a background. New rows can be projected, and large data are handled through landmarks.
+    Discriminative PCA in the feature space of a kernel. The method is KdPCA for one background, KMdPCA for several
+    (Algs. 2 and 4 of [1]_), and kernel PCA without a background. New rows can be projected. For large data,
+    coordinates are computed from landmarks.
 
     Parameters
     ----------
@@ -245,13 +248,14 @@ class KernelDiscriminativePCA(KernelTransformer):
     Attributes
     ----------
     ratio_ : ndarray of shape (n_components,)
-        The ratio on held-out rows: variance of the target along each component, in units of the background's.
+        The ratio on held-out rows: target's variance along each component, in units of the background's variance.
     ratio_error_ : ndarray of shape (n_components,)
         Standard error of `ratio_`.
     epsilon_ : float
         The ridge that was used; `path_` shows how it was chosen.
     components_ : ndarray of shape (n_components, n_coordinates)
-        The components, in the coordinates of `feature_map_` times a root of their total scatter.
+        The components. They are directions in the coordinates of `feature_map_`, after these coordinates are multiplied
+        by a root of their total scatter.
     feature_map_ : LandmarkMap
         The map from rows to coordinates. `feature_mean_` is the point from which scores are measured.
     approximation_ : str
@@ -323,7 +327,7 @@ class KernelDiscriminativePCA(KernelTransformer):
 class KernelContrastivePCA(KernelTransformer):
     """In which nonlinear views does the target have more variance than the backgrounds?
 
-    Contrastive PCA in the feature space of a kernel: KcPCA, a baseline of the paper.
+    Contrastive PCA in the feature space of a kernel: KcPCA, a baseline in the paper on KdPCA.
 
     Parameters
     ----------
@@ -332,7 +336,7 @@ class KernelContrastivePCA(KernelTransformer):
     Attributes
     ----------
     ratio_ : ndarray of shape (n_components,)
-        The ratio on held-out rows: variance of the target along each component, in units of the background's.
+        The ratio on held-out rows: target's variance along each component, in units of the background's variance.
     ratio_error_ : ndarray of shape (n_components,)
         Standard error of `ratio_`.
     alpha_ : float
@@ -342,7 +346,7 @@ class KernelContrastivePCA(KernelTransformer):
 
     See Also
     --------
-    KernelDiscriminativePCA : The ratio in place of the difference.
+    KernelDiscriminativePCA : The ratio of variances instead of the difference.
 
     Examples
     --------

@@ -1,9 +1,10 @@
 """Exact kernel fits with about as many coordinates as rows. Coordinates are rows of the centred kernel matrix.
 
-With m target rows X, background rows Y, their weights W and the ridge ε, the problem is
-``XᵀX/m u = λ (YᵀWY + ε I) u``. With ``u = Xᵀp - Yᵀz``, it becomes the eigenproblem of the Schur complement
-``XXᵀ - XYᵀ (ε W⁻¹ + YYᵀ)⁻¹ YXᵀ``, of size m. It needs only inner products of rows. All products are computed once. A
-fold selects rows and columns of these products.
+X has the m target rows, Y the background rows, and the diagonal matrix W the weights of the background rows. With the
+ridge ε, the problem is ``XᵀX/m u = λ (YᵀWY + ε I) u``. A component ``u = Xᵀp - Yᵀz`` is a sum of rows. The vector p has
+the weights of the target rows in this sum, and z the weights of the background rows. Then p is an eigenvector of the
+Schur complement ``XXᵀ - XYᵀ (ε W⁻¹ + YYᵀ)⁻¹ YXᵀ``, of size m. The complement needs only inner products of rows. All
+inner products are computed once. The fit without a fold uses some rows and columns of the matrix of these products.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ from standout.selection._data import WideData
 
 # Number of values of ε that are solved by iterations. All values are then solved in the span of these solutions.
 REPRESENTATIVES = 6
-# Number of products for a value of the path, maximum number of products for a solution, and the residual at which its
-# iterations end.
+# Products of the Schur complement with a block of vectors: PATH_STEPS for each representative ε of the path, and at
+# most MOST_STEPS for a solution. The iterations for a solution end if the residual is at most EXACT.
 PATH_STEPS, MOST_STEPS, EXACT = 2, 30, 1e-12
-# Smaller weights of a background are replaced by this value, because the ridge is divided by them.
+# Smaller weights of a background are replaced by this value, because the ridge is divided by the weights.
 LEAST_WEIGHT = 1e-200
 
 
@@ -89,7 +90,7 @@ class _Dual:
                 found.append(schur.duals(block))
         if not found:
             return np.zeros((self.matrix.shape[1], len(problems) * problems[0].n_components))
-        # All values are solved in the span of these directions.
+        # Solve the problems of all ε in the span of these directions.
         basis = np.linalg.qr(self._lifted(np.concatenate(found, axis=1)))[0]
         small = Sums.of([part.mapped(basis) for part in self.sums.moments])
         return product(basis, np.hstack([solve_inside(small, problem).vectors for problem in problems]))
@@ -113,14 +114,14 @@ class _Dual:
 
     @cached_property
     def _centred(self) -> Float:
-        """The products of centred rows."""
+        """The inner products of the selected rows, after the mean of its dataset is subtracted from each row."""
         block = self.products[np.ix_(self.places, self.places)]
         centred_columns(block, self._counts)
         centred_columns(block.T, self._counts)
         return block
 
     def _schur(self, problem: Problem) -> _Schur | None:
-        """Return the Schur complement of a problem; None if the background's part is singular."""
+        """Return the Schur complement of a problem; None if the matrix of the background rows is singular."""
         m, *counts = self._counts
         assert problem.epsilon is not None
         ridges = problem.epsilon * np.array(counts) / np.maximum(problem.weights, LEAST_WEIGHT)
@@ -139,14 +140,18 @@ class _Dual:
 
 @dataclass(frozen=True, eq=False)
 class _Schur:
-    """The Schur complement ``own - acrossᵀ (factor factorᵀ)⁻¹ across``."""
+    """The Schur complement ``own - acrossᵀ (factor factorᵀ)⁻¹ across``.
+
+    `own` has the inner products of target rows. `across` has the inner products of background rows with target rows.
+    `factor` is a Cholesky factor of the inner products of background rows plus the ridge.
+    """
 
     own: Float
     across: Float
     factor: Float
 
     def duals(self, block: Float) -> Float:
-        """Return the weights of all rows that belong to these weights of the target rows."""
+        """Return the weights of all rows in a component. `block` has the weights of the target rows."""
         others = linalg.cho_solve((self.factor, True), product(self.across, block), check_finite=False)
         return np.concatenate([block, -others])
 

@@ -129,7 +129,7 @@ class BackgroundPipeline(Pipeline):
         return float(self.steps[-1][1].score(target, y, **given, **params))
 
     def _opened(self, datasets: list[Any], name: str | None = None) -> list[Any]:
-        """Return data that are read in batches as sources, and tables with columns in the target's order."""
+        """Return the datasets. Data that are read in batches become sources. Tables get the target's column order."""
         keys = keys_of(datasets[0])
         found = []
         for data, own in zip(datasets, dataset_names(len(datasets)), strict=True):
@@ -167,7 +167,7 @@ def make_pipeline(*steps: Any) -> BackgroundPipeline:
     Notes
     -----
     Data that are read in batches (`standout.scan`, Dask) go through the steps one batch at a time. Each step must then
-    have a ``partial_fit``, which is called with the target's batches, or need no fitting.
+    need no fitting, or have a ``partial_fit``. The pipeline calls ``partial_fit`` with each batch of the target.
 
     Examples
     --------
@@ -189,7 +189,7 @@ def is_step(step: Any) -> bool:
 
 
 def takes_background(step: Any) -> bool:
-    """Return whether a step is fitted against backgrounds."""
+    """Return whether the ``fit`` of a step has the parameter `background`."""
     return is_step(step) and "background" in signature(step.fit).parameters
 
 
@@ -205,7 +205,7 @@ def _after(data: Any, step: Any) -> Any:
 
 
 def _fitted_step(name: str, step: Any, data: Any, y: Any) -> Any:
-    """Return a step fitted to the target, one batch after the other if the target is read in batches."""
+    """Return a step fitted to the target. If the target is read in batches, fit one batch after the other."""
     if not isinstance(data, Source):
         return step.fit(data, y)
     if not step.__sklearn_tags__().requires_fit or type(step).__name__ == "FrozenEstimator":
@@ -231,10 +231,10 @@ def _fitted_step(name: str, step: Any, data: Any, y: Any) -> Any:
 
 
 def check_caller(background: Any) -> None:
-    """Raise an error or warn if scikit-learn calls a fit with target and background treated differently.
+    """Raise an error or warn if scikit-learn has treated target and background differently before it calls ``fit``.
 
     In a plain pipeline, the target goes through all steps, but the background reaches the last step unchanged. A plain
-    search splits a background into the folds of the target if both have the same number of rows.
+    search splits a background into the folds of the target if background and target have the same number of rows.
     """
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _PASSED:

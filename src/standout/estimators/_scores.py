@@ -29,7 +29,7 @@ CHOSEN = {"dpca": "shrinkage", "cpca": "alpha", "kdpca": "epsilon", "kcpca": "al
 
 
 def keep_parameters(model: Any, given: dict[str, Any]) -> None:
-    """Store the arguments of ``__init__`` as attributes. scikit-learn needs them in the signature of each class."""
+    """Store the arguments of ``__init__`` as attributes. Each class has its own signature, which scikit-learn reads."""
     for name, value in given.items():
         if name != "self":
             setattr(model, name, value)
@@ -69,7 +69,7 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     n_folds_: int
     held_out_: HeldOut | None
     path_: Path | None
-    # Scores of the mean of each background; 0 for the target, which comes first.
+    # The first entry is for the target and is 0. The further entries are the scores of the mean of each background.
     shifts_: Float
     # Set only with `target_label`, names of columns or `robust`.
     classes_: npt.NDArray[Any]
@@ -79,13 +79,13 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     outlying_rows_: list[npt.NDArray[np.intp]]
     robust_weights_: list[RobustWeights]
 
-    # scikit-learn's diagram of a model shows tooltips only if there is a link.
+    # scikit-learn's diagram of a model shows tooltips only if the model has a link to its documentation.
     _doc_link_module = "standout"
     _doc_link_template = DOC_LINK
 
     def _open(self, X: Any, name: str = "the rows") -> Source:
         """Return rows as a source, and check that they have the columns of the fit."""
-        # scikit-learn finds column names of pandas and polars only; `open_dataset` finds the others.
+        # scikit-learn finds column names only in frames of pandas and polars. `open_dataset` checks other frames.
         if not isinstance(X, Source) and (_get_feature_names(X) is not None or keys_of(X) is None):
             _check_feature_names(self, X, reset=False)
         source = open_dataset(X, name, columns=getattr(self, "feature_names_in_", None))
@@ -121,7 +121,7 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def held_out_scores(
         self, X: Any, *, background: Any = None, adjust: Any = None, background_adjust: Any = None
     ) -> list[Float]:
-        """Return the scores of the fitted rows, each along the components that were found without its fold.
+        """Return held-out scores of the fitted rows. The components for a row are found without the fold of this row.
 
         The variance of the backgrounds' scores is 1. The variance of the target's scores is `ratio_`. With
         ``center="background"``, the mean square of the target's scores is `ratio_`.
@@ -171,7 +171,10 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return scores + self.shifts_[dataset]
 
     def _new_scores(self, rows: Rows) -> Array:
-        """Return the scores of new rows. Cells that would be outlying in every dataset of the fit are limited first."""
+        """Return the scores of new rows.
+
+        With ``robust="cells"``, cells that would be outlying in every dataset of the fit are first set to the limit.
+        """
         if self.robust == "cells":
             xp = namespace(rows)
             lows, highs = ([getattr(part, side) for part in self.robust_weights_] for side in ("low", "high"))
@@ -182,7 +185,7 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return rows
 
     def score(self, X: Any, y: Any = None, *, background: Any = None) -> float:
-        """Return the logarithm of the ratio of the variances of these rows, averaged over the components.
+        """Return the log ratio of the target's variance to the background's variance, averaged over the components.
 
         Parameters
         ----------
@@ -191,7 +194,8 @@ class FittedTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         y : None
             Ignored.
         background : dataset, or list or tuple of datasets, default=None
-            Rows of the backgrounds. With None, their variance is 1, as scores are in units of their standard deviation.
+            Held-out rows of the backgrounds. Without them, the variance of the background is assumed to be 1, because
+            scores are in units of the background's standard deviation.
 
         Returns
         -------
@@ -306,7 +310,7 @@ def _table(model: Any) -> dict[str, Any]:
 
 
 def leading_columns(model: Any, most: int = 3) -> list[list[str]]:
-    """Return the columns with the largest correlations with each component, with their signs."""
+    """Return for each component the columns with the largest correlations, and the signs of these correlations."""
     names = getattr(model, "feature_names_in_", None)
     found = []
     for row in np.nan_to_num(to_host(model.correlations_)):

@@ -27,8 +27,8 @@ class BackgroundSearchCV(TransformerMixin, BaseEstimator):
     """Which parameters lead to components that generalise to new rows?
 
     ``GridSearchCV(estimator, grid).fit(X, background=Y)`` splits X into folds but not Y, so that held-out rows of X are
-    compared with background rows that were fitted. This search splits every dataset into folds. Each fit uses the other
-    folds of all datasets, and is scored on the held-out rows of all datasets.
+    compared with background rows that were fitted. This search splits every dataset into folds. Each fold is
+    held out in turn. The fit uses the other folds of all datasets, and is scored on the held-out rows of all datasets.
 
     Parameters
     ----------
@@ -117,10 +117,10 @@ class BackgroundSearchCV(TransformerMixin, BaseEstimator):
             Label of each row, with `target_label`.
         background : dataset, or list or tuple of datasets, default=None
         groups, background_groups : array-like, default=None
-            The subject of each row; for several backgrounds a list. A subject is left out of all datasets together.
+            The subject of each row; for several backgrounds a list. All rows of a subject are held out together.
         **rows
-            Further values for each row of X or, with the prefix ``background_``, of the backgrounds, as in ``fit`` of
-            the estimator.
+            Further values for each row, as in ``fit`` of the estimator. Names with the prefix ``background_`` are for
+            rows of the backgrounds, other names for rows of X.
 
         Returns
         -------
@@ -204,7 +204,7 @@ class _Given:
         numbers = [part - start for part, start in zip(parts, starts, strict=False)]
         found: dict[str, Any] = {}
         for name in [name for name in self.values if name in known]:
-            # Only the target has labels.
+            # `y` has an entry for the target only, so the lists can differ in length.
             pairs = zip(self.values[name], numbers, strict=False)
             found[name], *others = (None if part is None else _safe_indexing(part, own) for part, own in pairs)
             if others:

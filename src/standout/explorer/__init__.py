@@ -35,9 +35,10 @@ __all__ = ["Engine", "State", "Table", "changed", "explore", "inside", "read_ses
 
 # Parameters that the page changes.
 OF_THE_PAGE = ("scale", "center", "n_components", "shrinkage", "alpha", "epsilon")
-# Seconds that the server waits after the last page was closed, because loading a page again also closes it.
+# Seconds that the server waits after the last page was closed. A browser that reloads a page first closes the page.
 GRACE = 6.0
-# Maximum size of a message in bytes, and further bytes for each row (for sessions). Timeout of a connection in seconds.
+# A message has at most MOST_BYTES bytes, plus BYTES_PER_ROW for each row of the table, because a saved session that is
+# opened on the page holds the role of each row. SILENCE is the timeout of a connection in seconds.
 MOST_BYTES, BYTES_PER_ROW, SILENCE = 2**20, 4, 60.0
 MOST_PAGES = 16
 HEADER = "X-Standout-Token"
@@ -132,7 +133,11 @@ def begun(
     subjects: str | None = None,
     parameters: dict[str, Any] | None = None,
 ) -> State:
-    """Return the first state of a page. The target is the named conditions, the first of several datasets, or empty."""
+    """Return the first state of a page.
+
+    The target has the named conditions. Without names, it is the first dataset if rows are listed by their dataset.
+    Otherwise, the target is empty.
+    """
     given = parameters or {}
     settings: dict[str, Any] = {name: given[name] for name in ("scale", "center") if name in given}
     wanted, value = given.get("n_components"), given.get(CHOSEN.get(method, ""))
@@ -178,7 +183,7 @@ def _in_notebook() -> bool:
 class Exploration:
     """A running exploration, with the address of its page.
 
-    It ends with `close`, or some seconds after its last page was closed.
+    The exploration ends with `close`, or some seconds after its last page was closed.
 
     Attributes
     ----------
@@ -210,7 +215,10 @@ class Exploration:
     # --- life ---
 
     def open_browser(self) -> None:
-        """Open the page through a private file with its address: other users can read the command line of a browser."""
+        """Open the page through a private file that contains the address of the page.
+
+        Other users can read the command line of a browser, so the address must not be on it.
+        """
         self._folder = tempfile.mkdtemp(prefix="standout-")
         file = Path(self._folder) / "explore.html"
         handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -292,7 +300,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _admitted(self, *, written: bool) -> dict[str, str] | None:
         """Check host, token and origin before the body is read. Return the query, or None after a refusal.
 
-        Another site could let its own host name point to this machine, or send a form to it from the user's browser.
+        Without these checks, another web site could let its own host name point to this machine, or send a form from
+        the user's browser to this machine.
         """
         exploration = self.server.exploration
         query = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query).items()}
@@ -308,7 +317,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, code: int, kind: str, body: bytes, policy: str = "default-src 'none'") -> None:
         if code != 200:
-            # The unread rest of the request must not be read as the next request.
+            # Close the connection, because the unread rest of this request must not be read as the next request.
             self.close_connection = True
         self.send_response(code)
         frames = NOTEBOOKS if self.server.exploration.framed else "'none'"

@@ -1,4 +1,4 @@
-"""The question of an exploration (`State`), and its answer: the same fit as in Python, with sums for the slider."""
+"""The question of an exploration (`State`), and the `Answer` to this question: the same fit as in Python."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ NEITHER, TARGET, BACKGROUND = range(3)
 ROLES = ("neither", "target", "background")
 # If the background has more conditions than this, they form one dataset.
 MOST_BACKGROUNDS = 20
-# Maximum number of cached answers, of rows in the sample of a file, and of columns for which a slider computes the
-# held-out ratio.
+# Maximum numbers. MOST_KEPT: cached answers. MOST_SAMPLED: rows in the sample of a file that is read in parts.
+# MOST_JUDGED: columns for which a slider still computes the held-out ratio.
 MOST_KEPT, MOST_SAMPLED, MOST_JUDGED = 12, 20_000, 256
 # Maximum number of rows for a kernel method: a user would wait too long for more.
 MOST_KERNEL_ROWS = 20_000
@@ -49,7 +49,7 @@ class State:
     Attributes
     ----------
     by : str
-        The text column whose values are listed; each value in the background is a separate dataset.
+        The text column whose values the page lists. Each value in the background is a separate dataset.
     roles : bytes
         One byte per row: 0 neither, 1 target, 2 background.
     value : float or None
@@ -102,7 +102,7 @@ def changed(state: State, step: Mapping[str, Any], table: Table) -> State:
     elif what == "set" and step.get("name") in ("by", "method", "value", "scale", "center", "subjects", "n_components"):
         made = replace(state, **{step["name"]: step["value"]})
         if step["name"] == "method":
-            # A value of α is meaningless as a shrinkage.
+            # A value of the earlier method has no meaning for another method: α is not a shrinkage.
             made = replace(made, value=None)
         return checked(made, table)
     else:
@@ -193,7 +193,7 @@ class Answer:
     notes : list
         Warnings of the fit.
     reason : str
-        What is missing for a comparison; empty if it is complete.
+        What is missing for a comparison; empty if nothing is missing.
     """
 
     state: State
@@ -244,8 +244,9 @@ class Engine:
     def parts(self, state: State) -> list[Part]:
         """Return the target and the backgrounds.
 
-        Each condition in the background is a separate dataset, if all rows of these conditions are background and the
-        conditions are not too many or too small. Otherwise there is one background.
+        Each condition in the background is a separate dataset, if all rows of these conditions are background, each
+        condition has two rows or more, and there are at most MOST_BACKGROUNDS conditions. Otherwise, all background
+        rows form one dataset.
         """
         codes = state.codes
         target, others = (np.flatnonzero(codes == role) for role in (TARGET, BACKGROUND))
@@ -261,7 +262,7 @@ class Engine:
         return [*parts, Part(_called(names[others], "background"), others)]
 
     def answer(self, state: State) -> Answer:
-        """What stands out in the target of this question? The fit is the same as in Python."""
+        """Fit the model of a state, and return the result. A call of the estimator in Python gives the same fit."""
         with self._lock:
             return self._answered(state)
 
@@ -302,7 +303,8 @@ class Engine:
     def slid(self, state: State, value: float) -> Answer:
         """Return the answer at another shrinkage or α, from stored sums, for a slider.
 
-        If folds cannot be solved fast enough, there is no ratio, and scores are in-sample.
+        With more than MOST_JUDGED columns, solving all folds would be too slow for a slider. Then there is no held-out
+        ratio, and scores are in-sample.
         """
         answer, name = self.answer(replace(state, value=None)), CHOSEN[state.method]
         check_parameters(state.method, {name: value})
@@ -326,7 +328,7 @@ class Engine:
     # --- scores and columns of an answer ---
 
     def scores(self, answer: Answer, places: Numbers) -> Float:
-        """Return scores of rows by positions in `sampled`; rows of the fit have held-out scores."""
+        """Return scores of rows by positions in `sampled`. Rows of the fit get held-out scores if there are folds."""
         model, rows = answer.model, self.rows(places)
         found: Float = np.array(to_host(model.transform(InMemory(rows, "the rows", self.table.source.keys))))
         if not answer.held_out:

@@ -25,7 +25,8 @@ from standout.report._findings import path_of, value, written
 from standout.report._words import encoded, environment
 from standout.selection import permutation_test
 
-# Maximum numbers: points drawn for each role, listed columns, steps that can be undone, corners of a lasso.
+# Maximum numbers. MOST_DRAWN: points drawn for each role. MOST_COLUMNS: listed columns. MOST_STEPS: stored states.
+# MOST_CORNERS: corners of a lasso.
 MOST_DRAWN = {TARGET: 3000, BACKGROUND: 3000, NEITHER: 1500}
 MOST_COLUMNS, MOST_STEPS, MOST_CORNERS = 40, 100, 2000
 N_BINS = 40
@@ -75,7 +76,7 @@ class Page:
         return self._hello(message)
 
     def _take(self, state: State) -> None:
-        """Move to a new state after its answer was computed. Successive values of a slider are one step."""
+        """Compute the answer of a new state, and add this state to the history. Slider values replace each other."""
         if state == self.state:
             return
         self.engine.answer(state)
@@ -128,7 +129,7 @@ class Page:
         }
 
     def _answered(self, answer: Answer) -> dict[str, Any]:
-        """Return the numbers of the answer: the ratio only if it is held out."""
+        """Return the numbers of an answer: ratios, slider, columns and p-values."""
         model, slider = answer.model, CHOSEN[self.state.method]
         path = getattr(self._auto(answer).model, "path_", None) if len(answer.parts) > 1 else None
         values = [] if path is None or path.reason else [float(f"{one:.4g}") for one in path.values.tolist()]
@@ -146,7 +147,7 @@ class Page:
         return answer if answer.state.value is None else self.engine.answer(replace(answer.state, value=None))
 
     def _listed(self, answer: Answer) -> dict[str, Any]:
-        """Return the columns that match the search, ordered by the size of correlation or difference of means."""
+        """Return the columns that match the search, sorted by their correlation or their difference of means."""
         names = self.table.columns
         self.component = min(self.component, answer.model.n_components_ - 1)
         correlations = self.engine.correlations(answer)[self.component]
@@ -166,7 +167,7 @@ class Page:
         return {"p_values": self.reports[state][1], "report": list(self.reports).index(state)}
 
     def _plane(self, scores: Any) -> Any:
-        """Return scores on the axes of the picture. Without a second component, spread the points by number."""
+        """Return scores on the axes of the picture. Without a second component, spread the points vertically."""
         d = scores.shape[1]
         x = scores[:, min(self.axes[0], d - 1)]
         y = scores[:, self.axes[1]] if self.axes[1] < d else (np.arange(len(scores)) * 0.618034) % 1.0
@@ -291,7 +292,10 @@ class Page:
 
 
 def _sides(engine: Engine, state: State) -> list[tuple[str, list[str]]] | None:
-    """Return the file and conditions of each dataset; None if rows were chosen by hand or conditions span files."""
+    """Return the file and conditions of each dataset.
+
+    None if rows were chosen by hand, or if a dataset can have rows of several files.
+    """
     table, parts = engine.table, engine.parts(state)
     paths = table.origin.paths
     if not paths or not table.words:
@@ -308,12 +312,12 @@ def _sides(engine: Engine, state: State) -> list[tuple[str, list[str]]] | None:
 
 
 def python(engine: Engine, state: State) -> str:
-    """Return Python code for the question. It selects rows by conditions, or by the dataset number of each row."""
+    """Return Python code for the question. The code selects rows by conditions, or by their dataset numbers."""
     return _code("python.j2", engine, state) or "# Choose a target and a background first."
 
 
 def command(engine: Engine, state: State) -> str:
-    """Return a command for the question; with a session file if rows were chosen by hand."""
+    """Return a command for the question, with a session file if rows were chosen by hand; empty without files."""
     return _code("command.j2", engine, state) if engine.table.origin.paths else ""
 
 

@@ -1,4 +1,4 @@
-"""The rows of an exploration, with text columns by which they can be chosen."""
+"""The rows of an exploration, with text columns by which the user can choose rows."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from standout.sources import Source, Words, as_backgrounds, keys_of, open_datase
 from standout.sources._form import is_missing, per_row
 from standout.sources._open import frame_column, frame_columns
 
-# Maximum number of values of a column of conditions or subjects.
+# Maximum number of different values in a column of conditions or subjects.
 MOST_VALUES = 1000
-# Name of the text column with the dataset of each row, if there are several.
+# If there are several datasets, this text column has the name of the dataset of each row.
 DATASET = "dataset"
 
 
@@ -35,7 +35,7 @@ class Origin:
     reading, preparing : mapping
         Parameters of `standout.scan` and `standout.io.prepare` that differ from the defaults.
     options : tuple of str
-        These parameters as options of the command line.
+        The parameters of `reading` and `preparing` as options of the command line.
     """
 
     paths: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class Table:
     ----------
     source : Source
     columns : list of str
-        Names of the columns of numbers.
+        Names of the numeric columns.
     words : dict of str to ndarray of str
         Text columns with few different values: conditions, subjects, labels.
     notes : list
@@ -103,7 +103,7 @@ class Table:
             if isinstance(given, str):
                 if given not in words:
                     raise InvalidValueError("is not a column of every dataset", parameter=name, value=given)
-                # The page begins with the named column.
+                # The page first lists the values of the first text column, so put the named column first.
                 words = {given: words[given], **words}
             elif given is not None:
                 rest = np.full(sum(source.count_rows() for source in sources[1:]), "", dtype=object)
@@ -145,7 +145,7 @@ class Stacked(Source):
 
 
 def _joined(parts: Sequence[Source], role: str) -> Words | None:
-    """Return ids or labels of all parts; empty for parts without any."""
+    """Return ids or labels of all parts, with empty texts for parts that lack them; None if all parts lack them."""
     found = [getattr(part, role) for part in parts]
     if all(one is None for one in found):
         return None
@@ -154,7 +154,11 @@ def _joined(parts: Sequence[Source], role: str) -> Words | None:
 
 
 def _split(data: Any, aside: Sequence[str]) -> tuple[Any, dict[str, Words]]:
-    """Return the numeric columns of a frame, and as text all other columns and the columns in `aside`."""
+    """Split a frame into its numeric columns and its text columns.
+
+    The columns in `aside` become text columns, even if they are numeric. Data that are not a frame are returned
+    unchanged, without text columns.
+    """
     keys = keys_of(data)
     if keys is None or isinstance(data, Source):
         return data, {}

@@ -42,7 +42,8 @@ __all__ = [
     "sample",
 ]
 
-# Saved models name these classes by the public package. Its modules can then be reorganised.
+# Saved models store the name of the package for these classes, and not the name of the module. So classes can be moved
+# to another module of the package without breaking saved models.
 for _class in (Kernel, NamedKernel, PrecomputedKernel, SumKernel):
     _class.__module__ = __name__
 
@@ -50,7 +51,8 @@ for _class in (Kernel, NamedKernel, PrecomputedKernel, SumKernel):
 EXACT_ROWS = 3000
 # Largest number of landmarks if the user does not choose it.
 DEFAULT_RANK = 1000
-# Tolerances of the factor: for kernels with values between 0 and 1 and a diagonal of 1, and for the user's landmarks.
+# Relative tolerances of the Cholesky factor. BOUNDED_TOL is for kernels with a diagonal of 1 and no larger values, and
+# for drawn landmarks. GIVEN_TOL is for landmarks that the user gives.
 BOUNDED_TOL, GIVEN_TOL = 1e-9, 1e-12
 # Rows of the kernel matrix can be the coordinates if its rank exceeds the number of rows divided by this number.
 LOW_RANK = 4
@@ -72,8 +74,8 @@ class LandmarkMap:
     factor : ndarray of shape (r, r) or None
         L, lower triangular. None if the coordinates are the kernel values.
     counts : tuple of int
-        Number of rows of each dataset, if the landmarks are all rows. The kernel values of a row with the rows of one
-        dataset are centred together. Empty if kernel values are not centred.
+        Number of rows of each dataset, if the landmarks are all rows. The kernel values of a row with all rows of one
+        dataset are centred: the mean of these values is subtracted. Empty if kernel values are not centred.
 
     Examples
     --------
@@ -112,7 +114,10 @@ class LandmarkMap:
 
 
 def centred_columns(values: Float, counts: Sequence[int]) -> Float:
-    """Return rows that are centred in place in each group of consecutive columns. `counts` are the group sizes."""
+    """Return rows after the mean over each group of consecutive columns is subtracted in place.
+
+    `counts` are the numbers of columns of the groups.
+    """
     for start, stop in pairwise(np.cumsum([0, *counts]).tolist()):
         values[:, start:stop] -= values[:, start:stop].mean(axis=1, keepdims=True)
     return values
@@ -166,8 +171,9 @@ def fit_coordinates(
     tol : float, optional
         Relative tolerance of the factor. None means a default that depends on the kernel.
     kernel_rows : bool, default=False
-        Whether the coordinates of an exact kernel may be the centred rows of the kernel matrix. These are the usual
-        coordinates multiplied by a root of their total scatter. They are used unless the rank of the matrix is low.
+        Whether the coordinates of an exact kernel may be the centred rows of the kernel matrix. These rows
+        equal the usual coordinates multiplied by a root of their total scatter. They are used unless the rank of the
+        matrix is low.
     seed : int, default=0
 
     Returns
@@ -244,7 +250,8 @@ def _exact(
         problem = f"the precomputed kernel has {datasets[0].shape[1]} columns, but there are {n_rows} rows"
         advice = "Give the kernel of each row with all rows: those of the target first, then of each background."
         raise InvalidValueError(f"{problem} in all datasets", advice=advice)
-    # Use a slice: for two identical arrays, scikit-learn assumes that the kernel is symmetric, which is checked below.
+    # Pass a slice, and not the array `every` twice: scikit-learn assumes that the kernel of an array with itself is
+    # symmetric. Here the symmetry is checked below.
     matrix = kernel(row_slice(every, 0, n_rows), rows)
     metrics = [getattr(part, "metric", None) for part in getattr(kernel, "kernels", [kernel])]
     bounded = all(metric in SHIFT_INVARIANT for metric in metrics)
@@ -280,7 +287,8 @@ def _factorised(matrix: Float, tol: float) -> tuple[Float, Array]:
     factor, pivots = pivoted_cholesky(matrix, tol)
     probe = like(np.random.default_rng(0).choice([-1.0, 1.0], size=(matrix.shape[0], 1)), matrix)
     missed = product(matrix, probe) - product(factor, product(factor.T, probe))
-    # If the residual is semidefinite, its largest entry is on the diagonal. `missed` sums n entries of the residual.
+    # The residual is the matrix minus ``factor factorᵀ``. If it is positive semidefinite, its largest entry is on the
+    # diagonal. Each entry of `missed` is a sum of n entries of the residual.
     scale = matrix.shape[0] * max(_xp.largest(abs(_xp.diagonal(matrix))), 1e-300)
     if _xp.largest(abs(missed)[:, 0]) > scale * (10.0 * tol + 1e-12):
         _reject_indefinite()
@@ -302,9 +310,10 @@ def _random_pivots(
 ) -> tuple[Array, Float, float]:
     """Return landmarks chosen by randomly pivoted Cholesky in blocks. Kernel columns are computed only for drawn rows.
 
-    In each round, rows are drawn with probabilities proportional to their residuals. A pivoted Cholesky factor of their
-    residual kernel removes rows that nearly repeat others. The rounds end when at most the share `tol` of the trace is
-    left, or enough rows are chosen.
+    The residual of a row is the part of its kernel with itself that the chosen rows do not explain. In each round, rows
+    are drawn with probabilities proportional to their residuals. A pivoted Cholesky factor of the residual kernel of
+    the drawn rows removes rows that nearly repeat others. The rounds end when the residuals sum to at most the share
+    `tol` of the trace, or when enough rows are chosen.
 
     Returns
     -------

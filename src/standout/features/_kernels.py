@@ -64,9 +64,9 @@ class NamedKernel(Kernel):
     metric : str or callable
     params : dict
     origin : ndarray or None
-        Subtracted from all rows if the kernel is a function of the difference of two rows. Otherwise the rounding
-        errors of long rows would hide the distances between them. From sparse rows it is only subtracted if they are
-        far from zero, because they become dense.
+        Point that is subtracted from all rows. It is used only if the kernel is a function of the difference of two
+        rows. If rows are far from zero, rounding errors would hide the distances between the rows. Subtracting a point
+        makes sparse rows dense. So it is subtracted from sparse rows only if they are far from zero.
 
     Examples
     --------
@@ -85,7 +85,7 @@ class NamedKernel(Kernel):
     @np.errstate(over="ignore", invalid="ignore")
     def __call__(self, X: Rows, Z: Landmarks) -> Float:
         """Return the kernel of every row of X with every row of Z."""
-        # `*` and `@` differ between SciPy's matrices and arrays.
+        # Convert SciPy's sparse matrices to sparse arrays, because the operators `*` and `@` differ between the two.
         X, Z = (sparse.csr_array(double(part)) if is_sparse(part) else double(part) for part in (X, Z))
         if self.origin is not None:
             X, Z = dense(X) - self.origin, dense(Z) - self.origin
@@ -103,7 +103,7 @@ class NamedKernel(Kernel):
         except (TypeError, ValueError) as error:
             if callable(self.metric):
                 raise
-            # Examples are sparse rows, and negative numbers for a kernel of counts.
+            # Examples of data that cause this error: sparse rows, and negative numbers for a kernel of counts.
             said = " ".join(str(error).split()).rstrip(".")
             problem = f"the kernel {self.metric!r} cannot be computed from these data: {said}"
             raise InvalidValueError(problem, advice="Use another kernel.") from None
@@ -113,7 +113,7 @@ class NamedKernel(Kernel):
         xp = namespace(X)
         if self.metric == "cosine":
             return product(_unit(X), _unit(Z).T)
-        # BLAS returns Fortran order. C order is needed, so the transposed matrix is computed.
+        # BLAS returns matrices in Fortran order. Computing the transposed matrix gives C order, which is needed.
         values: Float = product(Z, X.T).T
         if self.metric == "linear":
             return values
@@ -187,7 +187,9 @@ class SumKernel(Kernel):
 
 
 class PrecomputedKernel(Kernel):
-    """A kernel for data that are kernel values: each row has its kernel with all fitted rows, in their order.
+    """A kernel for data that are kernel values already.
+
+    Each row of the data has the kernel of one sample with all fitted rows, in the order of the fitted rows.
 
     Examples
     --------
@@ -231,8 +233,8 @@ def resolve_kernel(
     kernel_weights : sequence of float, default=None
         Weights of a list of kernels. None means equal weights.
     rows : rows of shape (n, n_features), default=None
-        Some rows of all datasets. The default bandwidth is the median distance between them. Without rows, it is
-        scikit-learn's default.
+        Some rows of all datasets. The default bandwidth is the median distance between these rows. Without rows, the
+        default bandwidth is scikit-learn's.
 
     Returns
     -------
@@ -313,7 +315,7 @@ def _positive(number: Any, name: str) -> float:
 def median_distance(rows: Rows, *, manhattan: bool = False) -> float:
     """Return the median distance between at most 500 rows.
 
-    If it is 0, return the median of the distances above 0. If there are none, return 1.
+    If the median is 0, return the median of the distances above 0. If all distances are 0, return 1.
     """
     some = to_host(double(dense(row_slice(rows[:: max(rows.shape[0] // BANDWIDTH_ROWS, 1), :], 0, BANDWIDTH_ROWS))))
     distances = np.sort(pdist(some, "cityblock" if manhattan else "euclidean"))

@@ -21,16 +21,18 @@ from standout.io._files import Part, Reader, as_words, attempt, attempted, unusa
 from standout.sources import Words
 from standout.sources._form import arrow_kind, as_rows, known
 
-# Columns of Parquet files are read in pieces of this size. Buffering ahead would hold a whole row group.
+# Each column of a Parquet file is read in pieces of this size. Reading ahead would need memory for a whole row group.
 BUFFER_BYTES = 2**16
-# For each column that it reads, Arrow holds a dictionary and a page. Most programs write each of them with 1 MB. The
-# second number is the limit for all columns.
+# Memory of Arrow's decoders: the first number is for one column, the second is the limit for all columns. For each
+# column that it reads, Arrow holds a dictionary and a page. In files of most programs, each of the two has 1 MB.
 DECODER_BYTES, DECODERS_BYTES = 2 * 2**20, 96 * 2**20
-# Maximum size of arrays unpacked from a file: the larger of this number of bytes and a multiple of the file's size.
+# Maximum size of arrays unpacked from a file: the first number, in bytes, or the second number times the file's size,
+# if that is larger.
 UNPACKED_BYTES, UNPACKED_TIMES = 256 * 2**20, 200
-# A damaged file of a few bytes can claim any number of columns.
+# Files with more columns are refused, because a damaged file of a few bytes can claim any number of columns.
 MOST_COLUMNS = 10**7
-# Types of the parts of a variable in a .mat file: 14 is a variable; 15, a compressed one, is never within another.
+# Types of the parts of a variable in a .mat file. 14 is a variable within a variable. 15, a compressed variable, is
+# left out, because it is never within another variable.
 MAT_PARTS = (1, 2, 3, 4, 5, 6, 7, 9, 12, 13, 14, 16, 17, 18)
 
 
@@ -53,11 +55,12 @@ class ArrowReader(Reader):
                     schema, self.n_rows = opened.schema_arrow, opened.metadata.num_rows
             else:
                 schema = _ipc(file)[0]
-                # The file does not have the number of rows: it is counted in one column.
+                # An Arrow file does not store its number of rows. Count the rows of the first column.
                 self.n_rows = sum(batch.num_rows for batch in _ipc(file, [0])[1])
         self.names, self.kinds = schema.names, [arrow_kind(one) for one in schema.types]
         index = (schema.pandas_metadata or {}).get("index_columns", [])
-        # An index of several levels is read as columns; an index that only numbers the rows is not stored.
+        # An index of pandas with several levels is read as columns. An index that only numbers the rows is not in the
+        # file.
         self.index = index[0] if len(index) == 1 and index[0] in self.names else None
 
     def batches(self, features: Sequence[int], words: Sequence[str], n_rows: int) -> Iterator[Any]:
@@ -70,18 +73,23 @@ class ArrowReader(Reader):
             else:
                 found = _ipc(file, sorted(places.values()))[1]
             for batch in found:
-                # A full check, because a forged offset would read memory outside of the file.
+                # Check all offsets. With a forged offset, Arrow would read memory that does not belong to the file.
                 batch.validate(full=True)
-                # If "a" is needed, Parquet also reads a column "a.b", as if it were a part of "a".
+                # Keep only the needed columns. If "a" is needed, Parquet also reads a column "a.b", as if it were a
+                # part of "a".
                 named = batch.select(needed).rename_columns([str(place) for place in places.values()])
                 yield from (named.slice(start, n_rows) for start in range(0, batch.num_rows, n_rows))
         if self.kind == "parquet":
-            # Arrow would keep the memory of its decoders, which later stages of a fit need.
+            # Arrow would keep the memory of its decoders. Release this memory, because later stages of a fit need it.
             import_module("pyarrow").default_memory_pool().release_unused()
 
 
 def _parquet_batches(file: Any, needed: list[str], n_rows: int) -> Iterator[Any]:
-    """Read batches. If there are many columns, read some at a time into temporary files, and join these."""
+    """Read batches of rows, with the needed columns.
+
+    To save memory, many columns are read in groups. Each group is written to a temporary file, and the files are
+    joined.
+    """
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
@@ -108,7 +116,7 @@ def _parquet_batches(file: Any, needed: list[str], n_rows: int) -> Iterator[Any]
 
 
 def _ipc(file: Any, fields: list[int] | None = None) -> tuple[Any, Iterator[Any]]:
-    """Open an Arrow file or stream; return its schema, and its record batches with some of the columns."""
+    """Open an Arrow file or stream. Return its schema, and record batches with the columns `fields` (None for all)."""
     import pyarrow as pa
 
     options = pa.ipc.IpcReadOptions(included_fields=fields)
@@ -161,7 +169,7 @@ class MatrixReader(Reader):
             def part(start: int) -> Part:
                 rows = matrix[start : start + n_rows]
                 if is_sparse(rows):
-                    # With indices out of range, SciPy reads and writes outside of its arrays.
+                    # Check the indices. With indices out of range, SciPy would read and write outside of its arrays.
                     rows.check_format(full_check=True)
                 rows = rows if every else rows[:, list(features)]
                 rows = as_rows(rows, shown(self.path), finite=False) if features else np.zeros((rows.shape[0], 0))
@@ -224,7 +232,7 @@ def mat_arrays(path: Path) -> dict[str, Any]:
 
     data = memoryview(path.read_bytes())
     order = {b"IM": "<", b"MI": ">"}.get(bytes(data[126:128]))
-    # Version 4 has no header and no types; version 7.3 is HDF5.
+    # Other versions have no such parts: version 4 has no header and no types, and version 7.3 is HDF5.
     if order is not None and bytes(data[:10]) != b"MATLAB 7.3":
         _check_parts(data[128:], order, _most_unpacked(path), (14, 15))
     return read_mat(str(path))
@@ -235,7 +243,10 @@ def _mat(reader: MatrixReader) -> Opened:
 
 
 def _of_arrays(reader: MatrixReader, arrays: dict[str, Any]) -> tuple[Any, None, dict[str, Any]]:
-    """Choose the matrix among the arrays of a file. If there is a cube, too, either may be meant: raise an error."""
+    """Choose the matrix among the arrays of a file.
+
+    If several arrays may be meant, such as a matrix and a cube, and `variable` names none of them, raise an error.
+    """
     found = {
         name: value if is_sparse(value) else np.asarray(value)
         for name, value in arrays.items()
@@ -256,16 +267,16 @@ def _by_rows(matrix: Any) -> Any:
 
 
 def _check_parts(data: memoryview, order: str, limit: int, known: tuple[int, ...]) -> None:
-    """Raise a ValueError if a part of a .mat file is of an unknown type, is missing, or ends too late.
+    """Raise a ValueError if a part of a .mat file is of an unknown type, is missing, or ends after the data.
 
-    SciPy looks up the type of each part in a table without checking that it is there: one wrong byte can end the
-    whole process (https://github.com/scipy/scipy/pull/25829, open in SciPy 1.17).
+    SciPy looks up the type of each part in a table, without a check that the table has this type. One wrong byte can
+    therefore end the whole process (https://github.com/scipy/scipy/pull/25829, open in SciPy 1.17).
     """
     parts, place = [], 0
     while place + 8 <= len(data):
         kind, size = struct.unpack(f"{order}II", data[place : place + 8])
         start, step = place + 8, 8 + (size if kind == 15 else -(-size // 8) * 8)
-        if kind >> 16:  # up to four bytes are stored in the tag, with their number in its upper half
+        if kind >> 16:  # a part of up to four bytes is stored within the tag; the upper half of `kind` is its size
             kind, size, start, step = kind & 0xFFFF, kind >> 16, place + 4, 8
         if kind not in known or start + size > len(data):
             raise ValueError(f"a part has the unknown type {kind}, or ends too late")
@@ -274,7 +285,8 @@ def _check_parts(data: memoryview, order: str, limit: int, known: tuple[int, ...
     if known is MAT_PARTS and parts:
         (flags,) = struct.unpack(f"{order}I", parts[0][1][:4])
         kind, is_complex = flags & 0xFF, bool(flags & 0x800)
-        # Parts of a variable: flags, shape, name, numbers; two more if sparse, one more if complex.
+        # A variable has four parts: flags, shape, name and numbers. A sparse variable has two more, a complex one has
+        # one more.
         expected = 4 + 2 * (kind == 5) + is_complex
         if 4 <= kind <= 15 and (len(parts) != expected or any(inner == 14 for inner, _ in parts)):
             raise ValueError("a variable lacks a part, or has one too many")
@@ -310,7 +322,7 @@ def _annotated(reader: MatrixReader) -> Opened:
 
 
 def _check_chunks(path: Path, node: Any) -> None:
-    """Refuse a store with a truncated chunk, because Blosc decodes it to wrong numbers (numcodecs 0.16)."""
+    """Refuse a store with a truncated chunk, because Blosc decodes such a chunk to wrong numbers (numcodecs 0.16)."""
     if not hasattr(node, "shape"):
         for _, part in node.members():
             _check_chunks(path, part)
@@ -343,7 +355,10 @@ def _of_group(reader: MatrixReader, group: Any) -> tuple[Any, list[str] | None, 
 
 
 def _backed(node: Any) -> Any:
-    """Return a matrix that reads rows by slices; the row pointers of a sparse matrix are checked."""
+    """Return a matrix whose rows are read from the file a slice at a time. A CSC matrix is read whole.
+
+    The pointers of a sparse matrix are checked first.
+    """
     if hasattr(node, "shape"):
         return node
     from anndata.io import read_elem, sparse_dataset

@@ -30,7 +30,7 @@ from standout._options import EXTENSIONS, FORMATS
 from standout.sources import Words, matched
 from standout.sources._form import as_rows, known, word
 
-# Files in the folder of a Zarr store.
+# A folder with one of these files is a Zarr store.
 _ZARR_MARKS = ("zarr.json", ".zarray", ".zgroup")
 _BY_EXTENSION = f"a known extension ({', '.join(EXTENSIONS)})"
 NUMBERS = ("numbers", "truths")
@@ -54,7 +54,7 @@ def check_choice(value: Any, parameter: str, known: Collection[str]) -> None:
 
 
 def attempt(source: Any, kind: str, read: Callable[[], T]) -> T:
-    """Read something, and report any error of a library as a damaged file."""
+    """Call `read`. If a library raises an error, report that the file is damaged."""
     try:
         return read()
     except (InvalidValueError, ImportError):
@@ -65,7 +65,7 @@ def attempt(source: Any, kind: str, read: Callable[[], T]) -> T:
             advice = 'Save it as UTF-8, or name its encoding: encoding="latin-1".'
             unusable(source, f"it is not {error.encoding} text: byte {byte} stands for no letter", advice)
         said = short(" ".join(str(error).split()), 240).rstrip(".:")
-        # NumPy's message advises to allow pickled objects. A file could then run code.
+        # Replace NumPy's message, which advises to allow pickled objects: a file with such objects can run code.
         if "allow_pickle" in said or "Python objects" in said:
             said = "it holds pickled Python objects, which can run code and are never read"
         advice = "Write the file again, or say what it is with `format`."
@@ -73,7 +73,7 @@ def attempt(source: Any, kind: str, read: Callable[[], T]) -> T:
 
 
 def attempted(source: Any, kind: str, items: Iterator[T]) -> Iterator[T]:
-    """Yield the items, and report any error of a library as a damaged file."""
+    """Yield the items. If a library raises an error, report that the file is damaged."""
     while (item := attempt(source, kind, lambda: next(items, None))) is not None:
         yield item
 
@@ -161,9 +161,10 @@ def check_file(file: Path) -> None:
 class Reader:
     """One file, with the names and the kinds of its columns.
 
-    The user sets `variable`, and for text files `delimiter` to `na_values`; None means that the value is found in the
-    file. `index` is the column or vector with the names of rows, if the format defines one. `beside` has the names of
-    vectors with one value per row, which some files have in addition to a matrix.
+    The user sets `variable` and, for text files, the attributes from `delimiter` to `na_values`. If such an attribute
+    is None, its value is found in the file. `index` is the column or vector with the names of rows, if the format
+    defines one. `beside` has the names of vectors with one value per row, which some files have in addition to a
+    matrix.
     """
 
     path: Path
@@ -185,7 +186,7 @@ class Reader:
         """Find names, kinds and the number of rows in the file; defined in subclasses."""
 
     def stamp(self) -> tuple[int, int]:
-        """Return the size and the time of the last change; zeros if it is not a file."""
+        """Return the size and the time of the last change of the file; zeros if the path is not a file."""
         found = self.path.stat() if self.path.is_file() else None
         return (0, 0) if found is None else (found.st_size, found.st_mtime_ns)
 
@@ -215,7 +216,7 @@ def _arrow_words(column: Any) -> Words:
 
 
 def as_words(values: Any) -> Words:
-    """Return values as words: 3.0 as 3, and missing values as empty strings."""
+    """Return values as strings. The number 3.0 becomes "3", and missing values become empty strings."""
     words = np.empty(len(values), dtype=object)
     words[:] = [word(value) for value in (values.tolist() if isinstance(values, np.ndarray) else values)]
     return words
@@ -242,7 +243,8 @@ def _check_unique(used: set[str], reader: Reader) -> None:
 def find_ids(reader: Reader, used: Sequence[str]) -> str | None:
     """Return the column with the names of rows, or None if there is none.
 
-    In text files it is the first column, if its name and values look like ids. Other formats define it.
+    In a text file, the first column has the names of rows, if its name and values look like ids. Files of other formats
+    store which column has the names.
     """
     first = reader.names[0] if reader.kind in ("csv", "tsv") else reader.index
     if first is None or first in used or not reader.has_names:
@@ -265,7 +267,10 @@ def find_ids(reader: Reader, used: Sequence[str]) -> str | None:
 def choose(
     reader: Reader, columns: Sequence[str] | None, exclude: Sequence[str], aside: set[str], strict: bool
 ) -> tuple[list[str], dict[str, list[str]]]:
-    """Return the data columns, and the columns left out by kind; warn about these, or refuse them."""
+    """Return the data columns, and the columns that are left out, by kind.
+
+    Columns that are left out because of their kind are reported in a warning or an error.
+    """
     both = [name for name in columns or () if name in aside]
     if both:
         problem = f"has {short(both[0])!r}, which has another use too"
@@ -288,7 +293,7 @@ def choose(
 
 
 def _matching(patterns: Sequence[str], reader: Reader, parameter: str) -> list[str]:
-    """Find the columns that have one of these names, or match it as a pattern, in the order of the patterns."""
+    """Find the columns whose name is one of the patterns, or matches one. Keep the order of the patterns."""
     found: dict[str, None] = {}
     for pattern in patterns:
         # A name such as "x[1]" is used literally, although it could be read as a pattern.
@@ -301,7 +306,10 @@ def _matching(patterns: Sequence[str], reader: Reader, parameter: str) -> list[s
 
 
 def report_left_out(reader: Reader, left_out: Mapping[str, Sequence[str]], strict: bool) -> None:
-    """Warn about columns that are not numbers, or raise an error, in one message for all of them."""
+    """Name all columns that are not numbers in one warning.
+
+    Raise an error instead if `strict`, or if a column has decimal commas.
+    """
     parts = ", ".join(f"{listed('column', names, 8)} ({kind})" for kind, names in left_out.items())
     advice = f"Leave them out with `exclude`, or use them as `id_column`, `label`, `groups` or `where`. {PLAIN}"
     if "(decimal commas" in parts:
@@ -312,7 +320,7 @@ def report_left_out(reader: Reader, left_out: Mapping[str, Sequence[str]], stric
 
 
 def check_same(reader: Reader, first: Reader, chosen: list[str], aside: set[str], every: bool) -> None:
-    """Check that a further file has the columns of the first file. If `every`, refuse further columns of numbers."""
+    """Check that a further file has the columns of the first file. If `every`, refuse additional columns of numbers."""
     name, reference = shown(reader.path), f"the first file, {shown(first.path)},"
     if not (reader.has_names and first.has_names):
         matched(None, len(reader.names), name, None, len(first.names), reference)

@@ -26,21 +26,21 @@ class Preparation(TransformerMixin, BaseEstimator):
     """How do I prepare rows with counts or missing values for a fit?
 
     The step works row by row: it computes log(1 + x), and then fills in missing values. The fill values are learned
-    from all rows of all datasets. Scaling is a parameter of the estimators, `scale`.
+    from all rows of all datasets. To scale columns, use the parameter `scale` of the estimators.
 
     Parameters
     ----------
     log1p : bool, default=False
         Use log(1 + x) of every value.
     missing : {"error", "drop-rows", "mean", "median", "zero"}, default="error"
-        Treatment of missing values. This step keeps every row: "drop-rows" is done by :func:`prepare`.
+        Treatment of missing values. This step never leaves out rows: to drop rows, use :func:`prepare`.
 
     Attributes
     ----------
     kept_ : ndarray of int
-        Positions of the remaining columns.
+        Positions of the columns that are kept.
     fill_ : ndarray or None
-        The fill value of each remaining column.
+        The fill value of each column that is kept.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Names of the input columns, if they have names.
@@ -69,7 +69,7 @@ class Preparation(TransformerMixin, BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         source = open_dataset(X, "X", columns=None if names is None else names.tolist(), gaps=True)
         if source.width != self.n_features_in_:
-            # scikit-learn's checks search for this wording.
+            # scikit-learn's checks of estimators search error messages for this wording.
             expected = f"Preparation is expecting {self.n_features_in_} features as input"
             problem = f"X has {source.width} features, but {expected}"
             raise InvalidValueError(problem, advice="Give the columns of the fit.")
@@ -145,7 +145,7 @@ class Preparation(TransformerMixin, BaseEstimator):
                 self.fill_ = np.nanmedian(np.concatenate(whole), axis=0)
 
     def _drop_constant(self, datasets: Sequence[Source], strict: bool) -> None:
-        """Leave out constant columns, with a warning, or refuse them."""
+        """Leave out constant columns, with a warning. If `strict`, refuse them."""
         every: list[Any] = [data.rows for data in datasets]
         ends = [
             min_max_axis(rows, 0, ignore_nan=True) if is_sparse(rows) else (np.fmin.reduce(rows), np.fmax.reduce(rows))
@@ -175,10 +175,11 @@ def prepare(
     log1p : bool, default=False
         Use log(1 + x) of every value, as is usual for counts.
     missing : {"error", "drop-rows", "mean", "median", "zero"}, default="error"
-        Refuse missing values, leave out their rows when files are read, or fill in a number: mean or median of the
-        column over all rows of all datasets, or zero.
+        "error" refuses missing values. "drop-rows" leaves out rows with missing values when files are read. The other
+        values fill in a number: zero, or the mean or median of the column over all rows of all datasets.
     strict : bool, default=False
-        Refuse columns that are constant. Without it they are left out with a warning, if the data are in memory.
+        Refuse columns that are constant. If False, constant columns are left out with a warning. Constant columns are
+        searched only if all datasets are in memory.
 
     Returns
     -------
@@ -199,7 +200,7 @@ def prepare(
     step = Preparation(log1p, missing=missing)
     rule = missing if missing in ("error", "drop-rows") else "keep"
     kept = [data.with_missing(rule) if isinstance(data, Scan) else data for data in datasets]
-    # Refuse rows in memory with missing values, unless they are filled in later.
+    # Refuse missing values in datasets in memory, unless these values are filled in later.
     kept = [open_dataset(data, data.name, gaps=rule == "keep") for data in kept]
     step._learn(kept)
     if all(data.rows is not None for data in kept):
@@ -208,10 +209,13 @@ def prepare(
 
 
 def _totals(change: Callable[[Rows], Rows], batch: Batch) -> Float:
-    """Return the number of known values of each column, and their sum after `change`, with 0 for missing values."""
+    """Return the number of known values of each column, and the sum of each column after `change`.
+
+    `change` replaces missing values by 0.
+    """
     total = np.zeros((2, batch.rows.shape[1]))
     for block in row_blocks(batch.rows):
-        # Only NaN differs from itself.
+        # Count the missing values: only NaN differs from itself.
         n_missing = (block != block).sum(axis=0)
         total += [block.shape[0] - n_missing, change(block).sum(axis=0, dtype=np.float64)]
     return total

@@ -27,17 +27,17 @@ from standout.sources._form import not_finite, word
 Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 MISSING = ("error", "keep", "drop-rows")
 GAPS = "Use `missing` drop-rows, mean, median or zero (in Python, standout.io.prepare fills values in)."
-# Approximate size of a batch. Larger batches also need memory in Arrow, which decodes all columns of a batch.
+# Approximate size of a batch. Larger batches also need more memory in Arrow, which decodes all columns of a batch.
 BATCH_BYTES = 4 * 2**20
 T = TypeVar("T")
 
 
 @dataclass(eq=False, repr=False)
 class Scan(Source):
-    """Which rows are in these files? They are read batch by batch, as often as needed.
+    """Which rows are in these files? The rows are read batch by batch, as often as needed.
 
-    :func:`standout.scan` makes it. It has paths instead of rows, and can be sent to other processes that see the same
-    files.
+    The function :func:`standout.scan` makes a Scan. A Scan holds the paths of the files, not their rows. It can be sent
+    to other processes that can read the same files.
 
     Attributes
     ----------
@@ -45,11 +45,11 @@ class Scan(Source):
     columns : tuple of str or None
         Names of the columns that are data; None for files that have no names.
     known_columns : list of str
-        All columns of the files, and vectors beside them.
+        All columns of the files, and all vectors that are stored with a matrix.
     left_out : dict of str to list of str
         Columns that are not data, by kind.
     n_dropped : int
-        Rows that the last pass left out for a missing value.
+        Number of rows that the last pass left out because of a missing value.
     """
 
     _readers: Sequence[Any]
@@ -111,7 +111,7 @@ class Scan(Source):
         return other
 
     def words(self, names: Sequence[str]) -> dict[str, Words]:
-        """Read columns of any kind as words; missing ones are empty."""
+        """Read columns of any kind as words. Missing values become empty strings."""
         parts = list(self._parts(names, self._columns if self.missing == "drop-rows" else []))
         return {name: np.concatenate([words[name] for _, words in parts]) for name in names}
 
@@ -127,7 +127,7 @@ class Scan(Source):
             return reduce(add, parts)
 
     def loaded(self) -> Source:
-        """Return the same dataset with all rows in memory, ids and labels included; the files are read once."""
+        """Return the same dataset with rows, ids and labels in memory. The files are read once."""
         names = [name for name in dict.fromkeys((self._id, self._label)) if name is not None]
         every: list[dict[str, Words]] = []
         rows: list[Any] = []
@@ -135,7 +135,8 @@ class Scan(Source):
         for part, said in self._parts(names, self._columns):
             every.append(said)
             if self.n_rows is None or is_sparse(part):
-                # Parsed text is stored by column. In row order, rows are selected several times as fast.
+                # Parsed text is stored by column. A copy that is stored by row makes selecting rows several times as
+                # fast.
                 rows.append(part if is_sparse(part) else np.ascontiguousarray(part))
                 continue
             # Fill one array: a list of parts and their stack would need twice the memory.
@@ -150,7 +151,7 @@ class Scan(Source):
         return InMemory(stacked(rows), self.name, self.keys)._beside(self)
 
     def _told(self, ids: Words | None) -> Words | None:
-        """Return the names of rows; warn if a name occurs twice in one file."""
+        """Return the names of rows. If there is only one file, warn about names that occur more than once."""
         names = ids.tolist() if ids is not None and len(self._readers) == 1 else []
         twice = [name for name, count in Counter(names).items() if count > 1 and name]
         if twice:
@@ -159,12 +160,12 @@ class Scan(Source):
         return ids
 
     def _parts(self, names: Sequence[str], columns: Sequence[str]) -> Iterator[Part]:
-        """Read the selected rows, with some columns as text."""
+        """Yield the rows that `where` selects, with `columns` as numbers and `names` as words."""
         self.n_dropped, found = 0, False
         for reader, stamped in zip(self._readers, self._stamps, strict=True):
             if not reader.path.exists() or reader.stamp() != stamped:
                 unusable(reader.path, "it has changed since it was opened", "Open it again with standout.scan.")
-            # Files without names have the same columns in the same order.
+            # A file without column names has the columns of the first file, in the same order.
             known = self._readers[0].names if not reader.has_names else reader.names
             at = {name: place for place, name in enumerate(known)}
             places, first = [at[name] for name in columns], 0
@@ -186,7 +187,7 @@ class Scan(Source):
             raise InvalidValueError(f"no row of {self.name} has {conditions}", advice="Check the values in `where`.")
 
     def _without_gaps(self, rows: Rows, numbers: Any, first: int, reader: Any) -> tuple[Rows, Any]:
-        """Refuse infinite values; refuse missing ones, keep them, or leave out their rows."""
+        """Refuse infinite values. `missing` decides if missing values are refused, kept, or dropped with their rows."""
         cells, values = not_finite(rows)
         if self.missing != "error" and np.isnan(values).all():
             if self.missing == "keep":
@@ -227,8 +228,8 @@ def scan(
 ) -> Scan:
     """How do I fit many files, or files that are larger than memory?
 
-    Only names, types and numbers of rows are read now. The rows are read batch by batch by a fit, so that memory does
-    not depend on their number.
+    This function reads only the names and types of the columns and, except in text files, the number of rows. A fit
+    reads the rows batch by batch, so that the memory it needs does not depend on the number of rows.
 
     Parameters
     ----------
@@ -248,14 +249,16 @@ def scan(
     missing : {"error", "keep", "drop-rows"}, default="error"
         Refuse missing values, keep them as NaN, or leave out the rows that have one.
     strict : bool, default=False
-        Refuse columns of text, dates and the like. Without it they are left out, with one warning that names them.
+        Refuse columns of text, dates and the like. If False, such columns are left out, with one warning that names
+        them.
     format : {"csv", "tsv", "parquet", "arrow", "npy", "npz", "mat", "h5ad", "zarr"}, optional
         Format of the files if the extension does not show it.
     variable : str, optional
         The matrix to use: an array of an .npz or .mat file or of a Zarr group; a layer, or ``"raw"``, of .h5ad.
     delimiter, header, decimal, encoding, na_values
         The dialect of text files: the sign between columns, whether the first line has names, the decimal sign, the
-        encoding, further words for missing values. If None, it is found in the file; an unclear file is an error.
+        encoding, further words for missing values. If one of these is None, its value is found in the file; an unclear
+        file is an error.
     batch_rows : int, optional
         Rows to read at a time. None chooses about 4 MB.
     progress : bool, default=False
@@ -315,7 +318,7 @@ def scan(
 
 
 def read_table(path: Paths, **options: Any) -> Source:
-    r"""What numbers are in this file? They are read into memory.
+    r"""What numbers are in this file? All rows are read into memory.
 
     Parameters
     ----------

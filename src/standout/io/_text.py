@@ -19,9 +19,11 @@ from standout.sources._form import LARGEST_INTEGER
 DELIMITERS = {"csv": ",;\t|", "tsv": "\t"}
 # Cells that stand for a missing value.
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "None", "#NA", "<NA>")
-# Arrow parses a block at a time. A block should have some hundred rows even if these are long.
+# Arrow parses a block of text at a time: 1 MB, or more if rows are long, up to 64 MB. A block then has about 256 rows
+# or more in nearly all files.
 BLOCK_BYTES, LARGEST_BLOCK, BLOCK_ROWS = 2**20, 64 * 2**20, 256
-# Number of values from which the kind of a column is found. If fewer than half of them are numbers, the column is text.
+# Number of values from which the kind of a column is found. If fewer than half of these values are numbers, the column
+# is text.
 SAMPLE_ROWS = 1000
 
 _NUMBER = re.compile(r"[ \t]*[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf|infinity|nan)[ \t]*", re.IGNORECASE | re.ASCII)
@@ -68,7 +70,7 @@ class CsvReader(Reader):
             line = next((line for line in text if line.strip()), "")
         if "\0" in line:
             unusable(self.path, "there are zero bytes in its first line: it looks like UTF-16", "Save it as UTF-8.")
-        # The most frequent delimiter of the first line outside of quotes.
+        # Choose the delimiter that is most frequent in the first line, outside of quotes.
         self._delimiter = self.delimiter or max(DELIMITERS[self.kind], key=re.sub('"[^"]*"', "", line).count)
         if self._delimiter == self.decimal:
             problem = f"{self._delimiter!r} would be both the delimiter and the decimal sign"
@@ -90,13 +92,13 @@ class CsvReader(Reader):
             self._skipped, row, header = 0, header, [f"x{place}" for place in range(len(header))]
         if not row:
             unusable(self.path, "it has columns but no rows", "Give a file with data.")
-        # R writes the names of rows as a column without a name.
+        # R writes the names of rows as a first column that has no name in the header.
         self.names = ["", *header] if len(row) == len(header) + 1 else header
         self._row_length = sum(len(cell) + 1 for cell in row)
 
     def _check_header(self, header: list[str], row: list[str]) -> None:
-        """Refuse a first line that may be names or data."""
-        # pandas numbers columns without names.
+        """Refuse a first line that could be names as well as data."""
+        # pandas names columns 0, 1, 2 ... if they have no names, and leaves the name of the index empty.
         if header[0] == "" and header[1:] == [str(number) for number in range(len(header) - 1)]:
             return
         data, below = ([self._is_number(cell) or cell in self._missing for cell in cells] for cells in (header, row))
@@ -106,7 +108,10 @@ class CsvReader(Reader):
             unusable(self.path, problem, "Say which: `header`=True for names, `header`=False for data.")
 
     def _kind_of(self, cells: list[str]) -> str:
-        """Return the kind of a column. If at least half of the cells are numbers, later words in it are errors."""
+        """Return the kind of a column, found from its first cells.
+
+        If at least half of these cells are numbers, the kind is "numbers". Words in this column are then errors.
+        """
         n_numbers = sum(map(self._is_number, cells))
         commas = [cell for cell in cells if _DECIMAL_COMMA.fullmatch(cell) and not self._is_number(cell)]
         if commas and len(commas) + n_numbers == len(cells):
@@ -139,7 +144,7 @@ class CsvReader(Reader):
             yield rows, said
 
     def _check_large(self, place: int) -> None:
-        """Read a column with large numbers again, as text."""
+        """Read a column with large numbers again, as text. Refuse whole numbers that float64 would round."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -183,7 +188,7 @@ class CsvReader(Reader):
 
     def _text(self) -> IO[str]:
         binary: Any = gzip.GzipFile(self.path) if self._gzipped else self.path.open("rb")
-        # A byte-order mark, which spreadsheets write, is not part of the first name.
+        # Skip a byte-order mark, which spreadsheets write. Otherwise it would be part of the first name.
         encoding = "utf-8-sig" if self._encoding == "utf-8" else self._encoding
         return io.TextIOWrapper(binary, encoding=encoding, newline="")
 
@@ -193,7 +198,7 @@ class CsvReader(Reader):
         return _NUMBER.fullmatch(cell) is not None
 
     def _refuse(self, features: Sequence[int], error: Exception) -> NoReturn:
-        """Raise an error with the place of the problem; if none is found, repeat Arrow's message."""
+        """Raise an error that names the line of the problem. If no such line is found, repeat Arrow's message."""
 
         def find() -> NoReturn:
             with self._text() as text:

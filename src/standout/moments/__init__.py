@@ -30,6 +30,7 @@ __all__ = [
     "weighed",
 ]
 
-# Saved models name these classes by the public package. Its modules can then be reorganised.
+# Saved models store the name of the package for these classes, and not the name of the module. So classes can be moved
+# to another module of the package without breaking saved models.
 for _class in [thing for thing in globals().values() if isinstance(thing, type)]:
     _class.__module__ = __name__

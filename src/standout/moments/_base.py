@@ -74,7 +74,10 @@ class NormSums:
         return NormSums(cubic, max(quartic, 0.0), self.linear + total * shift, quadratic)
 
     def plus(self, other: NormSums, sign: float = 1.0) -> NormSums:
-        """Return the sum or difference of two records of sums about the same point."""
+        """Return the sum of two records (`sign` 1) or their difference (`sign` -1).
+
+        The rows of each record must be centred at the same point.
+        """
         return NormSums(
             self.cubic + sign * other.cubic,
             max(self.quartic + sign * other.quartic, 0.0),
@@ -92,7 +95,7 @@ class WeightSums:
     total : float
         Sum of the weights.
     squares : float
-        Sum of their squares.
+        Sum of the squared weights.
 
     Examples
     --------
@@ -107,7 +110,7 @@ class WeightSums:
 
     @classmethod
     def of(cls, weights: Float) -> WeightSums:
-        """Sum over the rows."""
+        """Return the sums for the weights of all rows."""
         return cls(float(namespace(weights).sum(weights)), sum_of_squares(weights))
 
 
@@ -127,8 +130,8 @@ class Moments(ABC):
     norms : NormSums or None
         Sums for Ledoit-Wolf shrinkage, if they were gathered.
     rest : ndarray of shape (n_features,) or 0
-        Rounding error of `mean`: ``mean + rest`` is more exact. Without it, merging loses digits if the mean is far
-        from zero.
+        Rounding error of `mean`: ``mean + rest`` is more exact. If the mean is far from zero, merging two datasets
+        without `rest` would lose digits.
     weights : WeightSums or None
         Sums of the weights of the rows, if rows have weights. Mean and covariance are then weighted.
 
@@ -202,7 +205,7 @@ class Moments(ABC):
 
     @abstractmethod
     def __add__(self, other: Moments) -> Moments:
-        """Return the moments of both datasets together."""
+        """Return the moments of the rows of this dataset and of another one together."""
 
     @cached_property
     def total_variance(self) -> float:
@@ -221,12 +224,15 @@ class Moments(ABC):
 
 
 def joined(first: Moments | None, second: Moments | None) -> Moments | None:
-    """Return the moments of both datasets together; None stands for no rows."""
+    """Return the moments of the rows of two datasets together. None stands for a dataset without rows."""
     return second if first is None else first if second is None else first + second
 
 
 def two_sum(first: Float, second: Float) -> tuple[Float, Float]:
-    """Return the rounded sum of two arrays and its rounding error; together they are exact."""
+    """Return the rounded sum of two arrays, and the rounding error of this sum.
+
+    Adding the error to the rounded sum in exact arithmetic would give the exact sum.
+    """
     total = first + second
     part = total - first
     return total, (first - (total - part)) + (second - part)
@@ -236,14 +242,14 @@ def ledoit_wolf(moments: Moments, dimension: int | None = None) -> float:
     """How far should this covariance be shrunk towards a multiple of the identity?
 
     The result is the share s that minimises the expected squared error of ``(1 - s) C + s (tr C / D) I`` (Ledoit and
-    Wolf, 2004). It goes to zero as the number of rows grows. If rows have weights, their effective number is used. The
-    moments must be gathered with ``norms=True``.
+    Wolf, 2004). This share goes to zero as the number of rows grows. If rows have weights, the effective number of rows
+    is used. The moments must be gathered with ``norms=True``.
 
     Parameters
     ----------
     moments : Moments
     dimension : int, optional
-        Number of columns D of the data. It is needed if `moments` are of coordinates in a subspace.
+        Number of columns D of the data. It is needed if the columns of `moments` are coordinates in a subspace.
 
     Returns
     -------
@@ -269,7 +275,8 @@ def ledoit_wolf(moments: Moments, dimension: int | None = None) -> float:
         problem = f"a background has a standard deviation of about {float(np.sqrt(variance)):.1e}, and the fourth "
         problem += "powers that Ledoit-Wolf shrinkage needs are out of range"
         raise InvalidValueError(problem, advice="Rescale the data, or give `shrinkage` as a number.")
-    # The article divides dispersion and noise by n_features. Only the ratio of both is used here.
+    # The article divides dispersion and noise by n_features. This is left out here, because it does not change the
+    # ratio of noise to dispersion.
     dispersion = squared_norm - variance * variance / n_features
     noise = (quartic / moments.total_weight - squared_norm) / n_rows
     # A covariance that is a multiple of the identity, up to rounding, needs no shrinkage.
@@ -281,13 +288,14 @@ def ledoit_wolf(moments: Moments, dimension: int | None = None) -> float:
 def own_shrinkage(moments: Moments, dimension: int) -> float:
     """Return the shrinkage that is estimated from the sums of a background.
 
-    For private sums it follows from their noise. For exact sums it is the estimate of Ledoit and Wolf, or the estimate
-    of Chen et al. (2010) for Gaussian rows if the sums of norms are missing.
+    For private sums, the shrinkage is computed from the noise that was added. For exact sums with sums of norms, it is
+    the estimate of Ledoit and Wolf. For exact sums without sums of norms, it is the estimate of Chen et al. (2010),
+    which assumes Gaussian rows.
     """
     own: float | None = getattr(moments, "shrinkage", None)
     if own is not None or moments.norms is not None:
         return ledoit_wolf(moments, dimension) if own is None else float(own)
-    # Divide the covariance by its trace, because its squared entries may be out of range.
+    # Divide the covariance by its trace, because the squares of its entries may be out of the range of float64.
     trace, count = moments.total_variance or 1.0, moments.effective_count
     square = moments.mapped(like(np.full(moments.n_features, trace**-0.5), moments.mean)).squared_norm
     spread = square - 1.0 / dimension

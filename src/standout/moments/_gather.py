@@ -81,7 +81,8 @@ def gather_keyed(
 ) -> list[Moments | None]:
     """What are the moments of each group of rows: of each fold, subject or block?
 
-    The data are read once. Adding up the results gives the moments of all rows, or of all rows without one group.
+    The data are read once. The sum of all results has the moments of all rows. The sum of all results except one has
+    the moments of the rows outside of this group.
 
     Parameters
     ----------
@@ -154,7 +155,11 @@ def _added(first: list[Moments | None], second: list[Moments | None]) -> list[Mo
 
 
 def _explain(data: Any, name: str) -> None:
-    """Raise an error for sums that are not finite: the first wrong row, or values whose squares are too large."""
+    """Raise an error that explains why the sums of a dataset are not finite.
+
+    If a row has missing or infinite values, the error names the first such row. If there is no such row, the squares of
+    the values are too large for double precision.
+    """
     for batch in data.batches():
         as_rows(batch.rows, name, keys=data.keys)
     raise InvalidValueError(
@@ -165,14 +170,15 @@ def _explain(data: Any, name: str) -> None:
 def project(rows: Rows, mean: Float | None, filters: Float) -> Float:
     """What are the scores of these rows: ``(X - mean) U``?
 
-    Dense rows are centred before they are multiplied, one block at a time, so that a large mean does not lose digits.
-    For sparse rows, the projected mean is subtracted from the scores.
+    The mean is subtracted from dense rows before they are multiplied, one block at a time. So the scores keep all
+    digits even if the mean is large. Sparse rows are multiplied first, because centred rows would be dense. The score
+    of the mean is then subtracted from their scores.
 
     Parameters
     ----------
     rows : array or sparse matrix of shape (n_rows, n_features)
     mean : ndarray of shape (n_features,) or None
-        None leaves the scores uncentred.
+        If None, no mean is subtracted.
     filters : ndarray of shape (n_features, d)
 
     Returns

@@ -25,7 +25,8 @@ from standout._messages import InvalidTypeError
 from standout._xp import diagonal, is_foreign, namespace, nonnegative, take
 from standout.moments._base import Moments, NormSums, WeightSums, two_sum
 
-# Rows are subtracted only if the total weight and the scatter of every column decrease by at most this factor.
+# The moments of some rows are subtracted from the moments of all rows only if the total weight, and the scatter of
+# every column, become smaller by at most this factor. The result then loses at most two digits.
 MOST_REMOVED = 100.0
 
 
@@ -39,7 +40,7 @@ class ScatterMoments(Moments):
         Number of rows.
     mean : ndarray of shape (n_features,)
     scatter : ndarray of shape (n_features, n_features)
-        Sum of ``(x - mean)(x - mean)ᵀ`` over the rows x, multiplied by the weights of the rows.
+        Sum of ``w (x - mean)(x - mean)ᵀ`` over the rows x, with the weight w of each row; w is 1 without weights.
     precision : float
         Relative rounding error of the products that were summed.
     norms : NormSums or None
@@ -97,7 +98,7 @@ class ScatterMoments(Moments):
         return replace(self, mean=L.T @ self.mean, scatter=0.5 * (scatter + scatter.T), norms=None, rest=0.0)
 
     def __add__(self, other: Moments) -> Moments:
-        """Return the moments of both datasets together."""
+        """Return the moments of the rows of this dataset and of another one together."""
         return self._merged(other) if isinstance(other, Moments) else NotImplemented
 
     def without(self, part: ScatterMoments) -> ScatterMoments | None:
@@ -187,7 +188,8 @@ class RowMoments(Moments):
     def variances(self) -> Float:
         """Variance of each column."""
         if not is_sparse(self.rows):
-            # Dense rows are rows of a kernel matrix. Their variances only scale the problem and may be rounded.
+            # Dense rows are rows of a kernel matrix. Their variances are used only to scale the problem, so the
+            # rounding errors of this formula do not matter.
             return np.maximum((self.rows**2).T @ self._shares - self.mean**2, 0.0)
         rows = sparse.csr_array(self.rows)
         # Subtract the mean from the stored numbers before squaring. Squares of large means would lose digits.
@@ -196,7 +198,8 @@ class RowMoments(Moments):
             sparse.csr_array((values, rows.indices, rows.indptr), shape=rows.shape).T @ self._shares
             for values in (away**2, stored)
         )
-        # A constant column has variance zero, but its mean has rounding errors.
+        # The mean of a constant column has a rounding error, so `within` is not exactly zero. Set it to zero if it is
+        # not larger than this error explains.
         within = np.where(within > self.count * (self.precision * self.mean) ** 2, within, 0.0)
         zeros = 1.0 - share
         return within + np.where(zeros > self.precision * self.count, zeros, 0.0) * self.mean**2
@@ -217,7 +220,8 @@ class RowMoments(Moments):
 
     def _scores(self, U: Float) -> Float:
         scores: Float = product(self.rows, U) - self.mean @ U
-        # Subtract the mean that rounding has left, so that the sum in `apply` needs no correction for the mean.
+        # Because of rounding, the mean of these scores is not exactly zero. Subtract it, so that `apply` needs no
+        # correction for the mean.
         return scores - self._shares @ scores
 
     def taken(self, columns: npt.NDArray[np.intp]) -> RowMoments:
@@ -233,7 +237,7 @@ class RowMoments(Moments):
         return ScatterMoments(self.count, L.T @ self.mean, scatter, weights=self.weights)
 
     def __add__(self, other: Moments) -> Moments:
-        """Return the moments of both datasets together."""
+        """Return the moments of the rows of this dataset and of another one together."""
         if not isinstance(other, Moments):
             return NotImplemented
         if not isinstance(other, RowMoments):
@@ -246,10 +250,11 @@ class RowMoments(Moments):
 
 
 def centred_block(block: Array, weights: Float | None = None) -> tuple[Array, Float, Float]:
-    """Return the centred block times the roots of the weights, the mean that was subtracted, and its rounding error.
+    """Return the centred block, the mean that was subtracted, and the rounding error of this mean.
 
-    The first row is subtracted before the mean. This avoids rounding at the size of a large common offset, and makes
-    constant columns exactly zero. The copy has the block's precision.
+    The rows of the centred block are multiplied by the square roots of their weights. The first row is subtracted from
+    all rows before the mean is computed. So a large mean causes no large rounding errors, and constant columns become
+    exactly zero. The centred block is a copy in the precision of the block.
     """
     xp = namespace(block)
     moved = block - block[:1, :]

@@ -43,11 +43,13 @@ PASSES = 5
 MOST_OUTLYING = 1.0 / 3.0
 # A row with more than this share of outlying cells gets a small weight. Its cells are not limited.
 MOST_WILD = 0.5
-# Limits of the sample: maximum of rows, maximum of numbers, and minimum of rows.
+# A sample has at most MOST_ROWS rows, and at most MOST_NUMBERS numbers (rows times columns). It has FEW_ROWS
+# rows also if these have more than MOST_NUMBERS numbers.
 MOST_ROWS, MOST_NUMBERS, FEW_ROWS = 5000, 2**25, 500
-# Distances are limited to this many times the typical spread, so that squares stay within range.
+# The difference of a cell from the centre is limited to this many times the unit (the median spread of the columns), so
+# that its square stays within range.
 FAR = 1e8
-# Smallest shrinkage, and smallest eigenvalue that is used, as a share of the largest eigenvalue.
+# Smallest shrinkage. Eigenvalues below this share of the largest eigenvalue are not used.
 LEAST = 1e-10
 
 
@@ -59,7 +61,7 @@ class Weighed(NamedTuple):
     rows : array or sparse matrix
         The rows. If cells are limited, outlying cells are replaced by their limits.
     weights, distances : ndarray of shape (n_rows,)
-        Weight and squared distance of each row.
+        Weight of each row, and its squared distance from the centre (see `RobustWeights`).
     """
 
     rows: Rows
@@ -72,8 +74,9 @@ class RobustWeights:
     """How large is the weight of each row of this dataset? Learned by `learn_weights`.
 
     The squared distance d² of a row is measured from the centre of the dataset by its robust scatter. The weight is 1
-    up to the typical (median) squared distance m. Beyond m, it is the weight of a Student-t distribution,
-    ``(3 + m) / (3 + d²)``. So rows that are not outlying have at least the weight ``(3 + m) / (3 + limit)``.
+    if d² is at most m, the median of the squared distances. If d² is larger, the weight follows a Student-t
+    distribution: ``(3 + m) / (3 + d²)``. So rows that are not outlying have at least the weight
+    ``(3 + m) / (3 + limit)``.
 
     Attributes
     ----------
@@ -130,7 +133,8 @@ class RobustWeights:
         xp = namespace(distances)
         if np.isinf(self.limit):
             return xp.ones_like(distances)
-        # The weight does not grow below the typical distance. Otherwise a few close rows could attract the centre.
+        # All rows within the median distance have the weight 1. With larger weights, a few rows near the centre could
+        # attract the centre.
         return (DEGREES + self.typical) / (DEGREES + xp.clip(distances, self.typical, None))
 
     def _block(self, block: Rows) -> Weighed:
@@ -141,7 +145,8 @@ class RobustWeights:
                 numbers = block if xp.isdtype(block.dtype, "real floating") else double(block)
                 limited = xp.where(double(block) < self.low, self.low, self.high)
                 block = xp.where(self._wild(block), xp.astype(limited, numbers.dtype), numbers)
-            # Clip as in `learn_weights`. Otherwise all weights would be zero if the units of columns differ much.
+            # Limit the differences from the centre as in `learn_weights`. Without this limit, all weights would be zero
+            # if the units of columns differ much.
             centred = xp.clip((double(dense(block)) - self.centre) / self.unit, -FAR, FAR)
             distances = squared_lengths(product(centred, self.root))
             if self.level:
@@ -151,7 +156,10 @@ class RobustWeights:
         return Weighed(block, self.weight(distances), distances)
 
     def _wild(self, block: Array) -> Array:
-        """Return which cells are outlying. Rows with many such cells are left out: they get a small weight."""
+        """Return which cells are outlying.
+
+        In a row with many outlying cells, no cell is marked. Such a row gets a small weight instead.
+        """
         xp, numbers = namespace(block), double(block)
         wild = (numbers < self.low) | (numbers > self.high)
         return wild & (xp.mean(double(wild), axis=1) <= MOST_WILD)[:, None]
@@ -176,7 +184,7 @@ def learn_weights(rows: Rows, *, cells: bool = False, whole: bool = True, name: 
         First limit cells to five (robust) standard deviations around the median of their column. Columns in which more
         than half of the values are equal are not changed.
     whole : bool, default=True
-        Whether these rows are all rows, or a sample of them.
+        True if `rows` is the whole dataset, False if it is a sample of the dataset.
     name : str, default="the data"
         Name of the dataset in the warning.
 
@@ -254,7 +262,10 @@ def _learned(numbers: Float, is_centred: bool, whole: bool) -> RobustWeights | N
 
 
 def _inverse_scatter(centred: Float, shares: Float) -> tuple[Float, float, float] | None:
-    """Return the inverse of the shrunken scatter as `root` and `level`, and the shrinkage; None if it is singular."""
+    """Return the inverse of the shrunken scatter as `root` and `level` (see `RobustWeights`), and the shrinkage.
+
+    Return None if the shrunken scatter is singular.
+    """
     xp = namespace(centred)
     n_rows, n_columns = centred.shape
     lengths = squared_lengths(centred)
@@ -277,19 +288,22 @@ def _inverse_scatter(centred: Float, shares: Float) -> tuple[Float, float, float
     values, turn = eigh(matrix)
     kept = values > LEAST * float(values[-1])
     values, turn = take(values, kept), take(turn, kept, axis=1)
-    # The inverse is 1/floor outside of the span of the rows. Within the span, it is smaller.
+    # Along directions outside of the span of the rows, the inverse is 1 / floor. Along the eigenvectors within the
+    # span, it is smaller than 1 / floor; `less` has the difference.
     less = (1.0 - shrinkage) / (floor * ((1.0 - shrinkage) * values + floor))
     return product(scaled.T, turn) * xp.sqrt(less), 1.0 / floor, shrinkage
 
 
 def _with_limit(learned: RobustWeights, distances: Float) -> RobustWeights:
-    """Return the record with the typical distance and the limit of these squared distances.
+    """Return the record with the fields `typical` and `limit`, computed from the squared distances of rows.
 
-    The limit is five standard deviations above the median of the cube roots, which are nearly normally distributed.
+    `typical` is the median of the squared distances. For `limit`, their cube roots are used, which are nearly normally
+    distributed. `limit` is the cube of the number that is five standard deviations above the median of the cube roots.
     """
     cubic = distances ** (1.0 / 3.0)
     middle = float(_median(cubic))
-    # The spread is zero if most distances are equal. The spread of normal rows is the minimum (Wilson, Hilferty, 1931).
+    # If most distances are equal, their spread is zero. So the spread is not allowed to be smaller than `least`, the
+    # spread that is expected for normally distributed rows (Wilson and Hilferty, 1931).
     least = middle * float(np.sqrt(2.0 / (9.0 * learned.centre.shape[0])))
     spread = max(NORMAL * float(_median(abs(cubic - middle))), least)
     return replace(learned, typical=middle**3, limit=(middle + WILD * spread) ** 3)
@@ -303,7 +317,10 @@ def _median(numbers: Array) -> Array:
 
 
 def _reject_sparse_cells(rows: Rows, cells: bool) -> None:
-    """Raise an error for sparse rows and "cells": if most cells are zero, all medians and deviations are zero."""
+    """Raise an error if the rows are sparse and `cells` is true.
+
+    Most cells of sparse rows are zero. So the median of a column is zero, and so is its median absolute deviation.
+    """
     if cells and is_sparse(rows):
         problem = "looks for outlying cells by the median of each column, but these are sparse rows of mostly zeros"
         advice = "Use robust='rows', or give the rows as a dense array."
@@ -333,9 +350,10 @@ def learn_from(source: Source, *, cells: bool = False, seed: int = 0) -> RobustW
 
 
 def weighed(source: Source, learned: RobustWeights) -> tuple[Source, Float, npt.NDArray[np.intp]]:
-    """Return a source without outlying cells, whose row weights are multiplied by robust weights.
+    """Return a source with robust weights, the robust weights, and the numbers of the outlying rows.
 
-    Also return the robust weights, which are zero for rows of weight zero, and the numbers of the outlying rows.
+    The weights of the source are multiplied by the robust weights. If `learned` has limits of the cells, outlying cells
+    are replaced by their limits. Rows of weight zero get the robust weight zero.
     """
     from standout.sources import Mapped
 

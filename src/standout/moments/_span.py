@@ -49,7 +49,7 @@ EPS = float(np.finfo(np.float64).eps)
 ILL_CONDITIONED = 1e-7
 # The same limit for a Gram matrix in single precision. Below it, the matrix is computed again in double precision.
 SINGLE_CONDITIONED = 1e-3
-# Target rows whose weight is at most this share of the largest weight are placed before all other rows.
+# In the order of `_order`, target rows whose weight is at most this share of the largest weight come before all others.
 SMALL_WEIGHT = 1e-2
 # Largest squared length of the origin. The limit keeps the sum of the squares of all rows within range.
 MOST_LENGTH = 1e300
@@ -138,7 +138,8 @@ def span_of(rows: Sequence[Rows], weights: Sequence[Float | None] | None = None)
 
     Wide data do not vary outside of the space that the rows span. So the moments of the coordinates contain all
     information about variance, and `Span.lift` converts directions back to the columns. The coordinates are computed
-    from the Gram matrix of all rows. If it is ill-conditioned, a QR decomposition of the rows is used.
+    from the Gram matrix of all rows. If this matrix is ill-conditioned, or if there are more rows than columns, they
+    are computed by a QR decomposition of the rows.
 
     Parameters
     ----------
@@ -192,7 +193,7 @@ def _split(coordinates: Array, rows: list[Rows]) -> list[Float]:
 
 
 def _mean(rows: Rows, weights: Float | None) -> Float:
-    """Return the mean of rows. The first row is subtracted before, so that the mean of a constant column is exact."""
+    """Return the mean of rows. The mean of a constant column is exact, because the first row is subtracted first."""
     shares = np.full(rows.shape[0], 1.0 / rows.shape[0]) if weights is None else weights / weights.sum()
     if is_thin(rows):
         return weighted_sum(shares, double(rows))
@@ -204,7 +205,7 @@ def _mean(rows: Rows, weights: Float | None) -> Float:
 
 
 def _slices(rows: Rows, n_rows: int) -> Iterator[slice]:
-    """Return consecutive slices of the columns. The rows of a slice have about the size of a memory block."""
+    """Return consecutive slices of the columns. `n_rows` rows of such a slice fill about one block of memory."""
     size = max((DEVICE_BLOCK_BYTES // 4 if is_foreign(rows) else BLOCK_BYTES) // (8 * max(n_rows, 1)), 64)
     return (slice(first, min(first + size, rows.shape[1])) for first in range(0, rows.shape[1], size))
 
@@ -244,7 +245,10 @@ def _gram(rows: list[Rows], origin: Float, single: bool) -> tuple[Float, bool, b
 
 
 def _plain_gram(rows: list[Rows], origin: Float) -> Float:
-    """Return the inner products of all rows, without a copy that joins them."""
+    """Return the inner products of all rows.
+
+    They are computed for each pair of datasets, so that the rows need not be copied into one array.
+    """
     places = _places(rows)
     gram = zeros((places[-1].stop, places[-1].stop), origin)
     for i, first in enumerate(rows):
@@ -283,7 +287,7 @@ def pivoted_cholesky(matrix: Float, tol: float) -> tuple[Float, Array]:
            [2.]]), array([1]))
     """
     if is_foreign(matrix):
-        # Pivots are found one after the other. A device would wait for each, so the host computes them.
+        # Pivots are found one after the other. A device would wait for each pivot, so the host computes the factor.
         factor, pivots = pivoted_cholesky(to_host(matrix), tol)
         return like(factor, matrix), like(pivots, matrix, np.int64)
     matrix = np.ascontiguousarray(matrix)
@@ -310,7 +314,7 @@ def _order(rows: list[Rows], weights: Sequence[Float | None] | None) -> npt.NDAr
     In the factor, a row has coordinates only along its own direction and the directions of earlier rows. So backgrounds
     have coordinates of exactly zero along directions in which only the target varies. Rows of very small weight come
     first, so that later rows also have coordinates along their directions. The last row is a combination of the other
-    rows, because the target has the mean zero.
+    rows of the target, because the mean of the target was subtracted from all rows.
     """
     sizes = [part.shape[0] for part in rows]
     own = np.ones(sizes[0]) if weights is None or weights[0] is None else weights[0] / weights[0].max()
@@ -319,7 +323,10 @@ def _order(rows: list[Rows], weights: Sequence[Float | None] | None) -> npt.NDAr
 
 
 def _by_factors(gram: Float, least: float, order: npt.NDArray[np.intp]) -> tuple[Float, Float] | None:
-    """Return coordinates, and the weights of the rows in the basis; None if rows except the last are dependent."""
+    """Return the coordinates of all rows, and the weights of the rows in the basis.
+
+    Return None if the rows without the last one are linearly dependent, or nearly so.
+    """
     xp, every = namespace(gram), take(take(gram, order), order, axis=1)
     factor = cholesky(1.0 * every[:-1, :-1]) if len(order) > 1 else None
     if factor is None or float(xp.min(diagonal(factor))) ** 2 < least * largest(diagonal(gram)):
@@ -333,7 +340,10 @@ def _by_factors(gram: Float, least: float, order: npt.NDArray[np.intp]) -> tuple
 
 
 def _by_pivots(gram: Float, most: int, least: float) -> tuple[Float, Float] | None:
-    """Return coordinates and weights of linearly dependent rows; None if the Gram matrix is ill-conditioned."""
+    """Return the coordinates of linearly dependent rows, and the weights of the rows in the basis.
+
+    Return None if the Gram matrix is ill-conditioned.
+    """
     factor, pivots = pivoted_cholesky(gram, 4.0 * len(gram) * EPS)
     rank = min(factor.shape[1], most)
     factor, pivots = factor[:, :rank], pivots[:rank]
@@ -366,14 +376,16 @@ def _by_rows(rows: list[Rows], origin: Float, most: int) -> tuple[Float, Float]:
     sizes = [float(xp.max(squared_lengths(part))) ** 0.5 for part in (*parts, *means)]
     varied = sum(xp.max(xp.abs(part), axis=0) for part in (*parts, *means)) > 0.0
     floor = 100.0 * EPS * (max(sizes) + float(xp.sum(xp.where(varied, origin, 0.0) ** 2)) ** 0.5)
-    # Find the axes of the centred rows before the axes of the means. Joint axes would lose directions of small spread.
+    # Find the axes of the centred rows first, and then the axes of the means. If the axes of centred rows and means
+    # were found together, directions in which the centred rows have a small spread would be lost.
     basis = _axes(parts, floor)
     basis = basis[:, : min(most + 1 - len(rows), basis.shape[1])]
     outside = [mean - product(product(mean, basis), basis.T) for mean in means]
     more = _axes(outside, floor)
     basis = xp.linalg.qr(concat([basis, more], axis=1))[0]
     basis = basis[:, : min(most, basis.shape[1])]
-    # Coordinates are products with the basis: the rounding error of each row then has the size of this row only.
+    # Compute the coordinates by multiplying each row with the basis. The rounding error of a row is then relative to
+    # the size of this row, and does not grow with the size of other rows.
     both = zip(parts, means, strict=True)
     coordinates = [product(part, basis) + product(mean, basis) for part, mean in both]
     return basis, concat(coordinates)
@@ -385,6 +397,7 @@ def _axes(parts: list[Float], floor: float) -> Float:
     stack = concat([part / size if size > floor else 0.0 * part for part, size in zip(parts, sizes, strict=True)])
     wide, triangle = namespace(stack).linalg.qr(stack.T)
     turn, spreads, _ = namespace(stack).linalg.svd(triangle, full_matrices=False)
-    # The spreads belong to scaled rows, so the floor is scaled, too.
+    # The spreads are computed from scaled rows. Divide the floor by the size of the largest dataset, to compare it with
+    # the spreads.
     least = max(max(stack.shape) * EPS * largest(spreads), floor / (max(*sizes, floor) or 1.0))
     return product(wide, turn[:, : int(namespace(stack).count_nonzero(spreads > least))])

@@ -31,17 +31,18 @@ from standout._xp import DEVICE_BLOCK_BYTES, concat, diagonal, is_foreign, like,
 from standout.moments._base import Moments, NormSums, WeightSums, joined, two_sum
 from standout.moments._kinds import ScatterMoments, add_outer, centred_block
 
-# Rows are multiplied without centring them if each column's squared mean is below this many times its variance. The
-# correction for the mean then loses at most two of the sixteen digits of float64, and saves a centred copy.
+# Rows are multiplied without centring them if each column's squared mean is below this many times its variance. This
+# saves a centred copy. The correction of the products for the mean loses at most two of the sixteen digits of float64.
 UNCENTRED_LIMIT = 100.0
-# The same for single precision, which has fewer digits.
+# The same limit for products in single precision, which has fewer digits.
 SINGLE_LIMIT = 0.1
 # Single-precision data are multiplied in single precision if they have at least this many rows per column.
 ENOUGH_ROWS = 2
-# A sample of SOME_ROWS rows shows whether the data are far from zero. Up to SMALL_ROWS rows are not checked before.
+# A sample of SOME_ROWS rows shows whether the data are too far from zero to be multiplied without centring. Data with
+# at most SMALL_ROWS rows are multiplied without this check. The result is checked in any case.
 SOME_ROWS, SMALL_ROWS = 256, 4096
 # Data of more than VIEWED_BYTES are multiplied as strided views, without a copy, in chunks of about CHUNK_BYTES.
-# Chunks that are copied grow with the number of keys, up to MOST_COPIED_BYTES.
+# Chunks that are copied are larger if there are more keys, up to MOST_COPIED_BYTES.
 CHUNK_BYTES = 32 * 2**20
 MOST_COPIED_BYTES, VIEWED_BYTES = 128 * 2**20, 4 * 2**20
 # Number of permutations in the pattern of folds.
@@ -71,7 +72,7 @@ class FoldPattern:
     ----------
     n_folds : int
     start : int
-        Number of rows before the first one, for example the rows of earlier batches.
+        Number that is added to every row number, for example the number of rows in earlier batches.
 
     Examples
     --------
@@ -118,7 +119,8 @@ class Keys:
     def places(self, first: int, count: int, *, views: bool = False) -> list[tuple[int, Places]]:
         """Return pairs of a key and the positions of its rows among `count` rows.
 
-        With `views`, a fold pattern gives slices instead of positions, and several pairs for each key.
+        With `views` and a fold pattern, the positions are slices, because the pattern repeats. A key then has several
+        pairs, one for each of its places in the pattern.
         """
         if self.keys is None:
             return [(0, slice(0, count))]
@@ -137,13 +139,14 @@ def keyed_scatter(
 ) -> list[Moments | None]:
     """Return the moments of the rows of each key, summed in float64. The columns `beside` are appended to the rows.
 
-    Rows without weights are multiplied first and corrected for the mean afterwards, if that loses no accuracy.
-    Otherwise a typical row is subtracted before the product (not in single precision). If this is not accurate either,
-    or if rows have weights, each block is centred. Products of single-precision rows on the host are in single
-    precision if there are enough rows.
+    Rows without weights are multiplied first, and the products are corrected for the mean. If this would lose accuracy,
+    a typical row is subtracted from all rows before they are multiplied (only in double precision). If this would also
+    lose accuracy, or if rows have weights, each block is centred before it is multiplied.
+
+    Products of single-precision rows are in single precision if the rows are NumPy arrays and there are enough of them.
     """
-    # With few rows, the variance along some directions is only a small shrinkage. Rounding in single precision can be
-    # larger than this shrinkage.
+    # Few rows do not vary along all directions. Along the other directions, the background has only the variance that
+    # shrinkage adds. Rounding errors in single precision can be larger than this variance.
     enough = rows.shape[0] >= ENOUGH_ROWS * rows.shape[1]
     single = enough and not is_foreign(rows) and rows.dtype == np.float32 and beside is None and suits_single(rows)
     if weights is None:
@@ -178,9 +181,10 @@ def _centred_scatter(block: Array, weights: Float | None, norms: bool) -> Scatte
 def _uncentred(
     rows: Rows, keys: Keys, norms: bool, beside: Float | None, single: bool, shift: Float | None = None
 ) -> list[Moments | None] | None:
-    """Return moments of rows that are multiplied after subtracting `shift`, and then corrected for the mean.
+    """Return the moments of the rows of each key, from products of rows that are not centred.
 
-    Return None if this would lose accuracy.
+    If `shift` is given, this row is subtracted from all rows first. The rows of each key are multiplied, and the
+    products are corrected for the mean of the key. Return None if this correction would lose accuracy.
     """
     counts: list[int] = [0] * keys.n_keys
     # For each key: sum of rows, sum of products, and the cubic, quartic and quadratic sums of norms.
@@ -245,9 +249,9 @@ def _uncentred(
 def _chunks(
     rows: Rows, beside: Float | None, keys: Keys, single: bool, views: bool = False
 ) -> Iterator[tuple[int, Array]]:
-    """Return dense chunks of rows, each with the number of its first row. They are in float64 unless `single`.
+    """Return dense chunks of rows, each with the number of its first row. Chunks are in float64 unless `single`.
 
-    Chunks are so large that the products for each key take longer than adding them to the sums.
+    Chunks are so large that computing the products of a key takes longer than adding the products to the sums.
     """
     n_bytes = DEVICE_BLOCK_BYTES if is_foreign(rows) else CHUNK_BYTES if views else BLOCK_BYTES
     width = max(rows.shape[1], 1)
@@ -275,7 +279,10 @@ def _some_of(rows: Rows, beside: Float | None) -> Float:
 
 
 def _typical_row(some: Float) -> Float:
-    """Return the row nearest to the mean, for subtraction. Subtracting an outlying row would cause rounding errors."""
+    """Return the row that is nearest to the mean of some rows.
+
+    This row is subtracted from all rows. Subtracting an outlying row would cause large rounding errors.
+    """
     xp = namespace(some)
     nearest = int(xp.argmin(squared_lengths(some - xp.mean(some, axis=0))))
     return 1.0 * some[nearest, :]
@@ -286,13 +293,16 @@ def _seem_near(some: Float, single: bool) -> bool:
 
 
 def _are_near(mean: Float, squares: Float, single: bool) -> Array:
-    """Return whether rows can be corrected for the mean after the product. The result stays on the device."""
+    """Return whether products of uncentred rows can be corrected for the mean without losing accuracy.
+
+    The result stays on the device.
+    """
     limit = SINGLE_LIMIT if single else UNCENTRED_LIMIT
     return namespace(mean).all(mean**2 <= limit / (1.0 + limit) * squares)
 
 
 def suits_single(rows: Rows) -> bool:
-    """Return whether the squares of single-precision numbers are within range. Only a sample of rows is checked."""
+    """Return whether the squares of the numbers fit into single precision. Only a sample of the rows is checked."""
     enough = max(8, min(256, 2**19 // max(rows.shape[1], 1)))
     some = double(dense(rows[:: max(rows.shape[0] // enough, 1)][:enough]))
     spread = np.std(some, axis=0)

@@ -1,4 +1,4 @@
-"""The direct solvers: LAPACK on both matrices, or on their roots if the problem is ill-conditioned or singular.
+"""The direct solvers: LAPACK on the matrices A and B, or on their roots if B is singular or ill-conditioned.
 
 A root of a matrix M is any R with ``RᵀR = M``.
 """
@@ -36,7 +36,7 @@ def solve_dense(pencil: Pencil, n_components: int) -> Solution:
         If B is singular.
     """
     a = pencil.a.matrix()
-    # If B has no datasets, its matrix is a NumPy array even for foreign data.
+    # If B has no datasets, its matrix is a NumPy array even if A is an array of another library.
     b = None if pencil.b.is_identity else like(pencil.b.matrix(), a)
     factor = None
     if b is not None:
@@ -57,12 +57,14 @@ def solve_dense(pencil: Pencil, n_components: int) -> Solution:
 
 
 def is_weak(roots: Float, variances: Float, precision: float) -> Array:
-    """Return whether a pivot of a Cholesky factor is as small as a rounding error, for one factor or each of a stack.
+    """Return whether a pivot of a Cholesky factor is as small as a rounding error.
+
+    For a stack of factors, return one answer for each factor.
 
     `roots` is the diagonal of the factor, and `variances` the diagonal of the matrix. A pivot is a squared entry of
-    `roots`: the variance of a column that the columns before it do not explain. If it is as small as rounding, a
-    direction may be lost, and the solutions would not show that. The errors of n entries add up to about √n times the
-    error of one entry.
+    `roots`: the variance of a column that the columns before it do not explain. If a pivot is as small as a rounding
+    error, the matrix may be singular, and the solutions would not show this. The rounding errors of n entries add up to
+    about √n times the error of one entry.
     """
     return namespace(roots).any(roots**2 < 100.0 * variances.shape[-1] ** 0.5 * precision * variances, axis=-1)
 
@@ -82,7 +84,8 @@ def solve_root(pencil: Pencil, n_components: int) -> Solution:
     scale = column_norms(stack)
     safe = xp.where(scale > 0.0, scale, 1.0)
     left, spread, right = xp.linalg.svd(stack / safe, full_matrices=False)
-    # Use the square root of the precision, because squaring the data loses half of the digits.
+    # A and B contain squares of the data, and their relative rounding error is `precision`. Their roots then have a
+    # relative error of up to the square root of `precision`.
     level = float(np.sqrt(pencil.n_features * max(pencil.a.precision, pencil.b.precision)))
     rank = int(xp.count_nonzero(spread > MARGIN * level * spread[0]))
     check_directions(n_components, rank)
@@ -91,11 +94,12 @@ def solve_root(pencil: Pencil, n_components: int) -> Solution:
 
     cosines, sines, turn = _angles(part_a, part_b)
     blur = level * column_norms(turn / (spread / spread[0])[:, None])
-    # With a ridge, B is positive in every direction, even if it is very small.
+    # With a ridge, B is positive in every direction, even if the ridge is very small.
     absent = (cosines <= MARGIN * xp.clip(blur, None, 1.0 / MARGIN**2)) & (not pencil.b.has_ridge)
     n_absent = int(xp.count_nonzero(absent))
 
-    # Convert to the columns of the data. Components are zero along directions in which no dataset varies.
+    # Convert the directions in `turn` to vectors in the columns of the data. The projection on `joint` makes the
+    # vectors zero along directions in which no dataset varies.
     joint = xp.linalg.qr(right * scale[:, None])[0]
     vectors = joint @ (joint.T @ ((right / spread) @ turn / safe[:, None]))
 

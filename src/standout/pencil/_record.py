@@ -33,7 +33,7 @@ TOLERANCE = 1e-6
 
 
 class NotDefiniteError(Exception):
-    """B is singular to working precision. This solver cannot solve the problem, but the root solver can."""
+    """B is singular to working precision. The solver that raises this error has failed, but `solve_root` works."""
 
 
 class UnconvergedWarning(CautionWarning, ConvergenceWarning):
@@ -52,7 +52,7 @@ class Form:
     terms : tuple of (float, Moments)
         The coefficients and the datasets.
     ridge : float or ndarray of shape (n_features,)
-        Multiple of the identity that is added, or the diagonal that is added.
+        A number is added to every diagonal entry of the matrix. An array is added to the diagonal.
 
     Examples
     --------
@@ -108,7 +108,10 @@ class Form:
         return max((moments.precision for _, moments in self.terms), default=float(np.finfo(np.float64).eps))
 
     def in_units(self, scale: Float) -> Form:
-        """Return the form for columns multiplied by `scale`. Its value at ``u / scale`` is this form's value at u."""
+        """Return the form for columns that are multiplied by `scale`.
+
+        The new form has at ``u / scale`` the value that the old form has at u.
+        """
         terms = tuple((weight, part.mapped(like(scale, part.mean))) for weight, part in self.terms)
         return Form(self.n_features, terms, self.ridge * scale**2 if self.has_ridge else 0.0)
 
@@ -133,7 +136,10 @@ class Form:
         return total
 
     def root(self) -> Float:
-        """Return R, with ``RᵀR`` the matrix. The caller may overwrite R. No coefficient may be negative."""
+        """Return a matrix R such that ``RᵀR`` is the matrix of the form. The caller may overwrite R.
+
+        No coefficient may be negative.
+        """
         bare, parts = replace(self, ridge=0.0), []
         if self.terms:
             xp = namespace(bare.diagonal)
@@ -210,10 +216,10 @@ class Solution:
     values : ndarray of shape (d,)
         λ. A value is ``inf`` if B is zero along the direction, and negative only if A is a difference.
     vectors : ndarray of shape (n_features, d)
-        Scaled to ``uᵀBu = 1``, or to unit length if λ is ``inf``. The largest entry of each is positive.
+        Scaled to ``uᵀBu = 1``, or to unit length if λ is ``inf``. The largest entry of each vector is positive.
     patterns : ndarray of shape (n_features, d)
-        ``B u``: how the component shows in the data. If λ is ``inf``, it is the limit of a vanishing ridge on B.
-        ``patternsᵀ vectors`` is always the identity.
+        ``B u``: how the component shows in the data. If λ is ``inf``, the pattern is the limit for a vanishing ridge on
+        B. ``patternsᵀ vectors`` is always the identity.
     residuals : ndarray of shape (d,)
         ``|A u - λ B u| / |A u|``: how well the equation holds.
     rounding : ndarray of shape (d,)
@@ -230,7 +236,8 @@ class Solution:
         Relative rounding error of the numbers in A and B.
     n_lost : int
         Number of values that are not larger than their rounding error, although the target has enough rows and varying
-        columns. They are zero, or they are lost in the rounding errors of a few huge entries.
+        columns for all of them. Such a value may be zero, or it may be lost in the rounding errors of much larger
+        variances.
     consistent : bool
         Whether the ratio of the forms along each vector equals its value.
     shrinkage : tuple of float
@@ -277,14 +284,15 @@ class Solution:
     def accurate(self) -> bool:
         """Whether at least half of the digits are free of rounding errors.
 
-        In single precision, data that do not vary in all directions are not accurate: rounding can hide directions.
+        In single precision, the solution also counts as not accurate if the data do not vary in all directions:
+        rounding errors can hide directions in which the data vary.
         """
         within = bool(namespace(self.rounding).all(self.rounding <= float(np.sqrt(self.rounding_unit))))
         hidden = self.rank is not None and self.rounding_unit > np.finfo(np.float64).eps
         return within and not self.n_lost and self.consistent and not hidden
 
 
-# Overflow makes the estimated rounding error NaN. The solution is then not accurate.
+# Overflow makes the estimated rounding error NaN. `Solution.accurate` is then False.
 @np.errstate(over="ignore", invalid="ignore")
 def finish(
     pencil: Pencil,
@@ -308,14 +316,16 @@ def finish(
     lengths = column_products(vectors, xp.where(infinite, vectors, b_vectors))
     ones = xp.ones_like(lengths)
     signs = xp.where(largest_entries(vectors) < 0, -ones, ones)
-    # If rounding hides that B is singular, a length can be negative. The vector is then NaN, which is not accurate.
+    # If rounding hides that B is singular, a length can be negative. The vector is then NaN, and `Solution.accurate` is
+    # False.
     scale = signs / xp.sqrt(lengths)
     vectors, a_vectors, b_vectors = vectors * scale, a_vectors * scale, b_vectors * scale
     finite_values = xp.where(infinite, 0.0, values)
     difference = xp.where(infinite, b_vectors, a_vectors - finite_values * b_vectors)
-    # The residual of a value of zero is relative to the leading value.
+    # If a value is zero, ``A u`` is also zero. The residual of such a value is relative to the leading value.
     leading = largest(finite_values) * float(np.sqrt(np.finfo(np.float64).eps))
-    # A difference can cancel, so residuals are relative to the added part.
+    # In a difference ``A u``, the added and the subtracted part can cancel. So residuals are relative to the added
+    # part.
     added = a_vectors if pencil.a.is_nonnegative else pencil.a.added.apply(vectors)
     size = xp.maximum(column_norms(added), leading * column_norms(b_vectors))
     residuals = column_norms(difference) / xp.where(size > 0, size, 1.0)
@@ -326,7 +336,8 @@ def finish(
     rounding, lost = _rounding(pencil, values, vectors, a_vectors)
     n_lost = 0
     if lost is not None:
-        # There are at most as many directions as rows, and as columns that vary.
+        # The target varies in at most as many directions as it has rows (minus one) or varying columns. Other values
+        # are not counted as lost.
         most = sum(max(moments.count - 1, 0) for _, moments in pencil.a.terms)
         most = min(most, int(xp.count_nonzero(pencil.a.diagonal > 0.0)), lost.shape[0])
         n_lost = int(xp.count_nonzero(lost[:most]))
@@ -365,15 +376,15 @@ def check_directions(n_components: int, n_directions: int) -> None:
 def _rounding(pencil: Pencil, values: Float, vectors: Float, a_vectors: Float) -> tuple[Float, Array | None]:
     """Return the estimated relative error of each value from rounding errors in the entries of A and B, to first order.
 
-    The error of an entry (i, j) is about ``precision * sqrt(Aii Ajj)``, so the error of ``uᵀAu`` is about
-    ``precision * Σ uᵢ² Aii``. The estimate does not change when columns are rescaled. Solvers add an error relative to
-    the largest value. Also return which values are not larger than the errors from A and the solver: they are zero or
-    lost. For a difference this is None.
+    The error of the entry (i, j) of A is about ``precision * sqrt(Aii Ajj)``, so the error of ``uᵀAu`` is about
+    ``precision * Σ uᵢ² Aii``. The estimate does not change when columns are rescaled. Solvers cause a further error,
+    which is relative to the largest value. The second result shows which values are not larger than their errors from A
+    and the solver. Such values are zero, or lost in these errors. For a difference, the second result is None.
     """
     xp, squares = namespace(vectors), vectors**2
     unit, tiny = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
     if not pencil.a.is_nonnegative:
-        # A difference can cancel, so its error is relative to the target's variance.
+        # In a difference, variances can cancel. So the error is relative to the variance of the target.
         whole = Form(pencil.n_features, tuple((abs(weight), moments) for weight, moments in pencil.a.terms))
         target = xp.clip(pencil.a.added.value(vectors), tiny, None)
         of_entries = pencil.a.precision * product(whole.diagonal[None, :], squares)[0, :]

@@ -20,9 +20,10 @@ DENSE_FEATURES, DEVICE_FEATURES = 1000, 2500
 # Columns are scaled to a similar size if their standard deviations differ by more than this power of two.
 MOST_UNITS = 10
 # Variances beyond 2**SAFE_POWER are scaled, so that their products stay within range. The target is also scaled if its
-# variance and the background's differ by more than 2**LOST_POWER, because the smaller one would be lost in their sum.
+# variance and the variance of the background differ by more than the factor 2**LOST_POWER. Otherwise the smaller
+# variance would be lost by rounding when the variances are added.
 SAFE_POWER, LOST_POWER = 200, 30
-# Smaller variances are an error, because such small numbers have fewer digits.
+# Positive variances below this number are an error, because float64 stores such small numbers with fewer digits.
 SMALLEST = 1e-306
 # It is an error if the ratio of the variances of background and target is above this number, or below its inverse.
 LARGEST_RATIO = 1e250
@@ -33,14 +34,14 @@ def choose_solver(n_features: int, n_components: int, *, only_applies: bool = Fa
 
     The first rule that applies is used:
 
-    1. ``"iterative"`` for sparse rows with more than 16,384 columns: no matrix is formed, both forms are applied to a
-       few vectors at a time (LOBPCG).
-    2. ``"dense"`` up to 1,000 columns (2,500 on a device), or if more than a tenth of all components is wanted: both
-       matrices are formed, and LAPACK finds the leading vectors.
-    3. ``"iterative"`` for more columns: both matrices are formed, B is factorised, and block Lanczos iterations find
-       the leading vectors.
+    1. ``"iterative"`` for sparse rows with more than 16,384 columns: A and B are not formed as matrices, but multiplied
+       with a few vectors at a time (LOBPCG).
+    2. ``"dense"`` up to 1,000 columns (2,500 on a device), or if more than a tenth of all components is wanted: the
+       matrices A and B are formed, and LAPACK finds the leading vectors.
+    3. ``"iterative"`` for more columns: the matrices A and B are formed, B is factorised, and block Lanczos iterations
+       find the leading vectors.
 
-    If B is singular, a singular value decomposition of the roots of both matrices is used instead.
+    If B is singular, a singular value decomposition of the roots of A and B is used instead.
 
     Parameters
     ----------
@@ -79,7 +80,7 @@ def solve(pencil: Pencil, n_components: int, *, solver: str = "auto", seed: int 
         See `choose_solver`. For arrays of other libraries than NumPy, "auto" is always used, and the problem is solved
         on their device.
     seed : int, default=0
-        Seed of the random vectors from which iterations start. The solution depends on it only by rounding.
+        Seed of the random vectors from which iterations start. Another seed changes the solution only by rounding.
 
     Returns
     -------
@@ -117,9 +118,9 @@ def solve(pencil: Pencil, n_components: int, *, solver: str = "auto", seed: int 
 def _sizes(pencil: Pencil) -> tuple[float, Float | None]:
     """Return a factor that makes A and B similar in size, and factors that make all columns similar in size.
 
-    The first factor multiplies A. It is a power of four if the smaller of A and B could be lost, and otherwise one. The
-    factors of the columns are powers of two, or None if columns are of similar size. Variances out of range are an
-    error.
+    The first factor multiplies A. It is 1 unless A and B differ so much in size that the smaller matrix could be lost
+    by rounding; then it is a power of four. The factors of the columns are powers of two. They are None if the columns
+    are already similar in size. Variances out of range are an error.
     """
     plain, b = pencil.b.is_identity, pencil.b
     added = pencil.a if pencil.a.is_nonnegative else pencil.a.added
@@ -192,7 +193,7 @@ def _solved(pencil: Pencil, n_components: int, solver: str, seed: int) -> Soluti
                 raise InvalidValueError(f"{problem}up to which such a problem is solved", advice=advice) from None
         return solve_root(pencil, n_components)
     except Exception as error:
-        # Each array library has its own class of this name.
+        # Each array library has its own class `LinAlgError`, so compare the name of the class.
         if "LinAlgError" not in type(error).__name__:
             raise
         problem = "the eigenproblem could not be solved: its matrices are singular to working precision"
@@ -202,8 +203,8 @@ def _solved(pencil: Pencil, n_components: int, solver: str, seed: int) -> Soluti
 def _solve_difference(pencil: Pencil, n_components: int, solver: str, seed: int) -> Solution:
     """Return the solutions for a difference of variances, only along directions in which at least one dataset varies.
 
-    Along other directions the difference is zero. If the last value found is not above zero, the problem is solved
-    again without these directions.
+    Along directions in which no dataset varies, the difference is zero. If the last value found is not above zero, the
+    problem is solved again without these directions.
     """
     try:
         iterative = solver == "iterative"
@@ -229,7 +230,7 @@ def _solve_difference(pencil: Pencil, n_components: int, solver: str, seed: int)
 def count_directions(moments: Sequence[Moments]) -> int:
     """Return the number of directions in which at least one dataset varies, up to rounding.
 
-    For very many columns (`FORMED_SIZE`) it is not computed: the result is the number of columns.
+    With more than `FORMED_SIZE` columns, this number is not computed, and the number of columns is returned instead.
     """
     size = int(moments[0].mean.shape[0])
     basis = None if size > FORMED_SIZE else _range(Form(size, tuple((1.0, part) for part in moments)))
@@ -237,7 +238,10 @@ def count_directions(moments: Sequence[Moments]) -> int:
 
 
 def _range(form: Form) -> Float | None:
-    """Return an orthonormal basis of the directions in which a form is not zero; None if these are all."""
+    """Return an orthonormal basis of the directions in which a form is not zero.
+
+    Return None if the form is zero in no direction.
+    """
     variances = form.diagonal
     xp = namespace(variances)
     scale = xp.sqrt(variances)

@@ -19,14 +19,15 @@ from standout.private._sums import ROW_SENSITIVITY, Grid, PrivateMoments, Spent,
 from standout.sources import Batch, Source, open_dataset
 from standout.sources._form import as_words
 
-# Radius for bounds from documented ranges, per square root of the number of columns. The unit of a column is half the
-# length of its range. If the standard deviations are a third of the units, most rows are longer than the radius.
+# Radius that `from_ranges` returns, divided by the square root of the number of columns. The unit of a column is half
+# the length of its range. If the standard deviation of each column is a third of its unit, most rows are longer than
+# the radius and are shortened.
 RADIUS_OF_RANGES = 0.25
-# Noise hides a direction if the target's variance along it is less than this many times the noise.
+# Noise hides a direction if the target's variance along the direction is less than this number times the noise.
 ENOUGH = 2.0
-# Share of all variance that lies along the direction of interest, by default.
+# Default of `share`: the part of the target's variance that lies along the direction of interest.
 SHARE = 0.015
-# With a smaller ε the noise hides everything; a larger ε protects nobody.
+# Limits of ε. With a smaller ε, noise hides everything. With a larger ε, nobody is protected.
 EPSILONS = (1e-3, 50.0)
 DELTAS = (1e-15, 0.01)
 SMALL_DELTA = "Give a number far below one over the number of rows, such as 1e-6."
@@ -58,13 +59,14 @@ def release(
     Parameters
     ----------
     rows : dataset
-        In any form that ``DiscriminativePCA.fit`` accepts. It is read once.
+        In any form that ``DiscriminativePCA.fit`` accepts. The rows are read once.
     centre, scale : array-like of shape (n_features,)
-        Public numbers: where rows are expected to lie, and the unit of each column. See `from_ranges`. The scale may be
-        a matrix: see `PrivateMoments.whitening`, with which a target needs far fewer rows.
+        Public numbers: the expected middle of each column, and the unit of each column. `from_ranges` makes them from
+        documented ranges. The scale may also be a matrix. `PrivateMoments.whitening` makes such a matrix, with which a
+        target needs far fewer rows.
     radius : float
-        Maximum length of a row, in units of `scale`. Noise grows with its square, and shortened rows keep their
-        directions. Therefore a radius below the typical length of the rows is best.
+        Maximum length of a row, in units of `scale`. Longer rows are shortened and keep their directions. Noise grows
+        with the square of the radius. Therefore a radius below the typical length of the rows is best.
     epsilon, delta : float
         The budget: ε from 0.001 to 50, and δ far below one over the number of rows. The budgets of all releases of the
         same rows add up.
@@ -72,8 +74,8 @@ def release(
         The person of each row. The release then protects persons, not only single rows. True uses the subjects of a
         table or a scan (``subject_column``). None protects single rows.
     max_rows : int, default=1
-        Maximum number of rows of one person. The first rows are used, further ones are left out. Noise grows with this
-        number.
+        Maximum number of rows of one person. The first rows of each person are used, and further rows are left out.
+        Noise grows with this number.
 
     Returns
     -------
@@ -123,7 +125,8 @@ def _checked_grid(centre: Any, scale: Any, radius: Any) -> Grid:
 def _summed(source: Source, grid: Grid, groups: Any, max_rows: int) -> Whole:
     """Sum up the rows, at most `max_rows` of each group."""
     kept = None if groups is None else _first_of_each(_persons(source, groups), max_rows)
-    # The length of `groups` is checked after the pass: before it, the number of rows of a stream is unknown.
+    # The length of `groups` is checked after all rows have been read. Before, the number of rows of a stream is
+    # unknown.
     part = partial(_part, grid=grid, kept=kept)
     total, count = source.map_reduce(part, lambda one, other: (one[0] + other[0], one[1] + other[1]))
     if kept is not None and count != len(kept):
@@ -136,7 +139,7 @@ def _summed(source: Source, grid: Grid, groups: Any, max_rows: int) -> Whole:
 
 
 def _part(batch: Batch, grid: Grid, kept: npt.NDArray[np.bool_] | None) -> tuple[Whole, int]:
-    """Sum the used rows of a batch, and count all rows."""
+    """Sum the rows of a batch that are marked in `kept` (None for all), and count all rows of the batch."""
     rows, n_rows = batch.rows, int(batch.rows.shape[0])
     if rows.shape[1] != grid.n_features:
         problem = f"the data have {rows.shape[1]} columns, but `centre` has {grid.n_features} numbers"
@@ -158,7 +161,7 @@ def _persons(source: Source, groups: Any) -> npt.NDArray[Any]:
 
 
 def _first_of_each(persons: npt.NDArray[Any], max_rows: int) -> npt.NDArray[np.bool_]:
-    """Choose the first rows of each person."""
+    """Return a mask of the first `max_rows` rows of each person."""
     numbers = np.unique(persons, return_inverse=True)[1]
     order, sizes = np.argsort(numbers, kind="stable"), np.bincount(numbers)
     rank = np.empty(len(numbers), dtype=np.intp)
@@ -173,9 +176,9 @@ def from_ranges(ranges: Any, *, columns: Sequence[str] | None = None) -> dict[st
     """How do documented ranges of columns become the bounds of a release?
 
     The centre is the middle of each range, and the scale is half of its length. The radius is a quarter of the square
-    root of the number of columns. It is small, because noise grows with its square. Most rows are longer and are
-    shortened to it, which keeps their directions. Ranges come from the documentation of the columns. Never compute them
-    from the rows.
+    root of the number of columns. A small radius is used because noise grows with the square of the radius. Most rows
+    are longer than the radius: they are shortened, and keep their directions. Ranges come from the documentation of the
+    columns. Never compute them from the rows.
 
     Parameters
     ----------
@@ -251,7 +254,8 @@ def required_rows(n_features: int, epsilon: float, delta: float, *, share: float
     check_budget(epsilon, delta, max_rows)
     check_number(share, "share", (1e-9, 1.0), "Give a part of the variance, such as 0.01.")
     scale, _ = noise_for(ROW_SENSITIVITY, float(epsilon), float(delta))
-    # Noise of one entry in units of the squared radius, which is the second moment of rows clipped to the radius.
+    # Standard deviation of the noise of one entry, as a part of the squared radius. The squared radius is the mean
+    # squared length of the rows if all of them are shortened to the radius.
     entry = max_rows * scale / _sums.BESIDE / _sums.LONGEST**2
     return _rounded_up(ENOUGH * 2.0 * entry * np.sqrt(n_features) / share)
 
@@ -259,7 +263,8 @@ def required_rows(n_features: int, epsilon: float, delta: float, *, share: float
 def total_epsilon(spent: Sequence[Spent], delta: float) -> float:
     """How much of the budget of a row or person have several releases spent together?
 
-    The total ε is less than the sum of the ε of all releases: their ρ add up, and ε grows with the square root of ρ.
+    The ρ of all releases add up, and ε grows about with the square root of ρ. Therefore the total ε is less than the
+    sum of the ε of all releases.
 
     Parameters
     ----------
@@ -271,7 +276,7 @@ def total_epsilon(spent: Sequence[Spent], delta: float) -> float:
     Returns
     -------
     float
-        ε: all releases together are (ε, δ)-differentially private.
+        The total ε: all releases together are (ε, δ)-differentially private.
 
     Examples
     --------
@@ -311,7 +316,7 @@ def warn_if_drowned(moments: Sequence[Moments], filters: Float) -> None:
         return
     worst = int(np.argmax(variance < ENOUGH * noise))
     reached = min(float(noise[worst] / max(variance[worst], 1e-300)), 9.99)
-    # Along a component of pure noise, the variance is not an estimate of the signal. The default share is used.
+    # Along a component of pure noise, the variance does not show the variance of the signal. Use the default share.
     rows = max(part.count * ENOUGH * part.noise / (SHARE * part.grid.radius**2) for part in private)
     where = f"along component {worst + 1} it reaches {reached:.0%} of the variance of the target"
     enough = f"About {_rounded_up(rows)} rows in every dataset are enough for a signal with {SHARE:.1%} of the variance"
@@ -320,7 +325,10 @@ def warn_if_drowned(moments: Sequence[Moments], filters: Float) -> None:
 
 
 def warn_if_few(moments: PrivateMoments, delta: float) -> None:
-    """Warn if a dataset has too few rows for its noise, or too many for its δ. Only the released sums are used."""
+    """Warn if a dataset has too few rows for its noise, or too many for its δ.
+
+    Only the released sums are used, so that the warning reveals nothing else about the rows.
+    """
     total = moments.grid.radius**2
     if moments.noise * ENOUGH > 0.1 * total:
         rows, share = _rounded_up(moments.count * moments.noise * ENOUGH / (0.1 * total)), moments.noise / total
@@ -348,7 +356,10 @@ def with_noise(exact: Whole, scale: float) -> Whole:
 
 @lru_cache(maxsize=64)
 def noise_for(sensitivity: int, epsilon: float, delta: float) -> tuple[float, float]:
-    """Return the smallest standard deviation of noise for this budget, and its ρ of zero-concentrated privacy."""
+    """Return the smallest standard deviation of noise that keeps the budget, and the ρ of this noise.
+
+    ρ measures privacy in terms of zero-concentrated differential privacy.
+    """
     require_extra("opendp", "private", "a private release")
     from opendp.mod import binary_search_param
 
@@ -361,7 +372,7 @@ def noise_for(sensitivity: int, epsilon: float, delta: float) -> tuple[float, fl
 def _gaussian(scale: float, delta: float | None = None) -> Any:
     """Return OpenDP's mechanism that adds discrete Gaussian noise to vectors of 64-bit whole numbers.
 
-    Its privacy is measured as ρ or, with `delta`, as ε for this δ.
+    The privacy of the mechanism is measured as ρ. With `delta`, it is measured as ε for this δ.
     """
     require_extra("opendp", "private", "a private release")
     # Do not import opendp.prelude: it also loads scikit-learn's estimators.

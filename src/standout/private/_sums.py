@@ -1,12 +1,14 @@
 """Private sums: rows are rounded to a grid of whole numbers and summed exactly; moments come from noisy sums.
 
-A row x becomes ``z = (x - centre) / scale``. A row longer than the radius is shortened to it. The result is rounded to
-whole numbers, and gets a last entry that is the same for every row: ``a = (z, LAST)``. Only one noisy copy of ``Σ a
-aᵀ`` is released for a dataset. It holds the sums of products, the sums and the count.
+A row x becomes ``z = (x - centre) / scale``. If z is longer than the radius, it is shortened to the radius. Then z is
+measured in steps of the grid, rounded to whole numbers, and extended by a last entry that is the same for every row:
+``a = (z, LAST)``. For each dataset, only one noisy copy of the matrix ``Σ a aᵀ`` is released. This matrix holds the
+sums of products, the sums and the count.
 
-Each entry of this symmetric matrix is released once: entries on the diagonal times 5, other entries times 7. One row
-changes this vector by at most ``5 |a|²`` in Euclidean length, because ``7² < 2 · 5²``. All numbers are whole. Rounding
-of floating-point numbers therefore reveals nothing, and sums do not depend on their order.
+The released vector has each entry of this symmetric matrix once. Entries on the diagonal are multiplied by 5, and other
+entries by 7. One row changes the vector by at most ``5 |a|²`` in Euclidean length, because ``7² < 2 · 5²``. All numbers
+are whole. Rounding of floating-point numbers therefore reveals nothing, and sums do not depend on the order of the
+rows.
 """
 
 from __future__ import annotations
@@ -30,30 +32,32 @@ from standout.moments import ScatterMoments
 
 Whole = npt.NDArray[np.int64]
 
-# Maximum length of a row on the grid. The sum of a million squares of it fits the 53 bits of float64.
+# Maximum length of a row on the grid. The sum of a million squared lengths fits the 53 bits of float64.
 LONGEST = 2**15
 # The last entry of every row. A larger entry makes count and mean more precise, and all other sums less precise.
 LAST = LONGEST // 4
-# Factors of the diagonal and of the other entries in a release.
+# A release multiplies entries on the diagonal by the first factor, and other entries by the second factor.
 ON_DIAGONAL, BESIDE = 5, 7
-# The largest change of a release by one row.
+# The largest change of the released vector by one row, in Euclidean length.
 ROW_SENSITIVITY = ON_DIAGONAL * (LONGEST**2 + LAST**2)
 # Size of a block of rows in one product. A block has at most 2**22 rows. Its sums then stay below 2**53, where float64
 # is exact.
 BLOCK_BYTES = 2**24
 # Maximum number of rows of a dataset. The sums then stay below 2**61, so that 64 bits are enough for sums with noise.
 MOST_ROWS = 2**28
-# Differences that overflow are set to this value, in units of the radius.
+# Largest difference from the centre, in units of the radius. Larger differences, and infinite ones, are set to it.
 FAR = 1e100
 # Limits of radius and units: products of four such numbers are still within the range of float64.
 LEAST, MOST = 1e-60, 1e60
-# Maximum condition number of a matrix of units. Above it, the place of a row would depend on rounding errors.
+# Maximum condition number of a matrix of units. With a larger condition number, rounding errors could move a row to
+# another point of the grid.
 MOST_CONDITION = 1e10
 FORMAT = "standout private sums 1"
-# Ridge that is added to a private background, as a multiple of its noise. In simulations 0.35 to 1 give the same
-# results.
+# Ridge that is added to a private background, as a multiple of the noise of the background. In simulations, multiples
+# from 0.35 to 1 gave the same results.
 RIDGE = 0.5
-# Radius for rows that have unit variance along every direction, per square root of the number of columns.
+# Radius that `whitening` returns, divided by the square root of the number of columns. It is for rows that have unit
+# variance along every direction.
 WHITE_RADIUS = 0.7
 
 
@@ -70,7 +74,7 @@ def check_number(value: Any, name: str, limits: tuple[float, float], advice: str
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """The bounds that put rows on the grid. They are public, and never computed from the rows.
+    """The bounds that put rows on the grid. The bounds are public, and never computed from the rows of the dataset.
 
     Attributes
     ----------
@@ -114,7 +118,10 @@ class Grid:
 
     @property
     def reach(self) -> float:
-        """Length of the radius on the grid. Rounding can make a row longer, by half the diagonal of a cell."""
+        """Length of the radius in steps of the grid.
+
+        It is less than `LONGEST`, because rounding can make a row longer by half the diagonal of a cell of the grid.
+        """
         return LONGEST - 1.0 - 0.5 * float(np.sqrt(self.n_features))
 
     @property
@@ -126,8 +133,8 @@ class Grid:
         """Return the rows as whole numbers on the grid. No row is longer than `LONGEST`.
 
         The result for a row must not depend on other rows, not even by rounding. Otherwise a change of one row could
-        change others. Therefore only operations on single elements are used: the order of additions in a product or sum
-        of NumPy can depend on the number of rows.
+        move other rows to other points of the grid. Therefore only operations on single elements are used: the order of
+        additions in a product or sum of NumPy can depend on the number of rows.
         """
         with np.errstate(over="ignore", invalid="ignore"):
             moved = rows - self.centre
@@ -148,7 +155,10 @@ class Grid:
 
 
 def sum_up(rows: Rows, grid: Grid) -> Whole:
-    """Return the exact sum of ``a aᵀ`` over the rows: n_features + 1 rows and columns. It must not leave the site."""
+    """Return the exact sum of ``a aᵀ`` over the rows: n_features + 1 rows and columns.
+
+    The exact sum must not leave the site of the rows.
+    """
     size = grid.n_features + 1
     total = np.zeros((size, size), dtype=np.int64)
     for block in row_blocks(rows, n_bytes=BLOCK_BYTES):
@@ -160,7 +170,7 @@ def sum_up(rows: Rows, grid: Grid) -> Whole:
 
 
 def packed(products: Whole) -> Whole:
-    """Return each entry of a symmetric matrix once, weighted for the release."""
+    """Return each entry of a symmetric matrix once, multiplied by its factor for the release."""
     row, column = np.triu_indices(len(products))
     return products[row, column] * np.where(row == column, ON_DIAGONAL, BESIDE)
 
@@ -213,8 +223,8 @@ class PrivateMoments(ScatterMoments):
     """Count, mean and scatter of a dataset with noise: sums that may leave the site where the rows are.
 
     `standout.private.release` makes them, and ``DiscriminativePCA.from_moments`` uses them as moments. The moments of
-    several sites are merged with ``+``: noise variances add up, and the budgets of all sites are kept. All numbers
-    are in the units of the rows.
+    several sites are merged with ``+``: noise variances add up, and the budgets of all sites are kept. `mean` and
+    `scatter` are in the units of the rows.
 
     Attributes
     ----------
@@ -258,10 +268,11 @@ class PrivateMoments(ScatterMoments):
     ) -> PrivateMoments:
         """Return the moments of noisy sums. Sums that no rows can have are replaced by the nearest possible sums."""
         matrix = unpacked(released, grid.n_features + 1)
-        # Sums of squares are never negative along any direction. This is post-processing and costs no budget.
+        # Exact sums of squares are never negative along any direction, but noise can make them negative: set these to
+        # 0. This changes only released sums, and costs no budget.
         values, vectors = np.linalg.eigh(matrix)
         matrix = (vectors * np.maximum(values, 0.0)) @ vectors.T
-        # With a smaller count than in the matrix, the covariance could have negative variances.
+        # The count must not be smaller than the count in the matrix. Otherwise variances could be negative.
         count = max(matrix[-1, -1] / LAST**2, 2.0)
         mean, whole, units = matrix[:-1, -1] / (LAST * count), max(round(count), 2), grid.step * grid.units
         scatter = whole * units @ (matrix[:-1, :-1] / count - np.outer(mean, mean)) @ units.T
@@ -300,7 +311,10 @@ class PrivateMoments(ScatterMoments):
 
     @property
     def shrinkage(self) -> float:
-        """The shrinkage for the known noise: ridge / (ridge + mean variance), where the ridge is half of the noise."""
+        """The shrinkage of a private background: ridge / (ridge + mean variance).
+
+        The ridge is half of `noise`, and the mean is over the columns, in units of `scale`.
+        """
         ridge = RIDGE * self.noise
         return ridge / (ridge + float(np.trace(self._scaled)) / self.n_features)
 
@@ -316,9 +330,10 @@ class PrivateMoments(ScatterMoments):
     def whitening(self) -> dict[str, Any]:
         """Return bounds for the release of a target, from this release of a background.
 
-        In these bounds the background has nearly the same variance along every direction. The noise of the target is
-        then small where the background varies little, and a tenth of the rows can be enough. This costs no budget,
-        because the release is public already. Rows of the target and of the background can be at different sites.
+        With these bounds the background has nearly the same variance along every direction. The noise of the target is
+        then small along directions in which the background varies little. A tenth of the rows can be enough. This costs
+        no budget, because the release is public already. Rows of the target and of the background can be at different
+        sites.
 
         Returns
         -------

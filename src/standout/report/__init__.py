@@ -1,4 +1,4 @@
-"""A report of a fit: a dict of findings, and a page, sentences and a picture that are made from it."""
+"""A report of a fit: a dict of findings, and a page, sentences and a picture that are made from this dict."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from standout.sources import open_datasets
 
 __all__ = ["Report", "figure", "findings", "open_fit", "page", "report", "sentences"]
 
-# Maximum number of values for which "auto" makes a permutation test. At this size it takes seconds.
+# Maximum number of values (rows x columns) for which `test`="auto" makes a permutation test, which then takes seconds.
 QUICK = 2_000_000
 # Pixels of the frame in a notebook.
 HEIGHT = 900
@@ -139,7 +139,10 @@ def report(
 
 
 class _CallableModule(ModuleType):
-    """A callable package. Importing it binds ``standout.report`` to the package, which hides the function `report`."""
+    """A package that can be called like the function `report`.
+
+    Importing this package binds ``standout.report`` to the package, which hides the function of the same name.
+    """
 
     def __call__(self, *args: Any, **kwargs: Any) -> Report:
         return report(*args, **kwargs)

@@ -15,7 +15,8 @@ from standout.moments import RowMoments
 from standout.report._drawn import Fit, Sample
 from standout.report._words import environment, shortened
 
-# A window has at most WINDOW rows or a quarter of the rows, and at least LEAST_WINDOW rows. Maximum number of windows.
+# Neighbouring rows are compared within at most MOST_WINDOWS windows. A window has WINDOW rows, or a quarter of all rows
+# if this is less. If a window would have less than LEAST_WINDOW rows, rows are not compared.
 WINDOW, LEAST_WINDOW, MOST_WINDOWS = 50, 12, 40
 # Neighbouring rows look dependent if their correlation is above LIKE and more than SURELY standard errors above 0.
 LIKE, SURELY = 0.2, 3.3
@@ -23,13 +24,13 @@ LIKE, SURELY = 0.2, 3.3
 FEW_ROWS, HALF = 0.02, 0.5
 # Columns whose spreads differ by more than this factor probably have different units.
 UNEQUAL_SPREADS = 100.0
-# With fewer background rows than this times the columns, in-sample ratios are much too large.
+# If there are fewer background rows than this factor times the number of columns, in-sample ratios are much too large.
 ROWS_PER_COLUMN = 5
 # A placeholder, such as -9999, exceeds the size of all other values of its column by more than the factor FAR.
 FAR, LEAST_PLACEHOLDER = 100.0, 99.0
 PLACEHOLDERS = (32767.0, 32768.0, 65535.0, 2147483647.0, 2147483648.0, 4294967295.0)
 FEW_VALUES = 5
-# Limit of columns in a caution.
+# Maximum number of columns that a caution names.
 MOST_NAMED = 5
 NEAR_PCA = 0.9
 PARAMETER = re.compile(r"`(\w+)`")
@@ -59,7 +60,7 @@ def worded(cautions: Iterable[Caution], names: Any = None) -> list[Caution]:
     for one in cautions:
         said = [words.text(one), words.advice(one, names is not None)]
         text, advice = (CautionWarning(" ".join(part.split()).removesuffix(".")).phrased(names) for part in said)
-        # Pages may be sent to others, so they have names of files without folders.
+        # Users may send a page to others, so remove the folders from the paths of files.
         text, advice = (PARAMETER.sub(r"\1", LOCAL_PATH.sub(r"'\1'", part)) for part in (text, advice))
         advice = advice if said[1].strip() else ""
         told.append({"kind": one["kind"], "text": f"{text[0].upper()}{text[1:]}", "advice": advice})
@@ -92,7 +93,8 @@ def of_the_fit(fit: Fit, found: dict[str, Any]) -> Iterator[Caution]:
     if shared:
         yield {"kind": "shared subjects", "count": shared}
     if not fit.robust:
-        # Held-out components of a row are found without it, so it may be far along the fitted component only.
+        # Held-out components of a row are found without this row. An outlying row may therefore be far away only
+        # along the fitted component, so check the in-sample scores, too.
         deciding = [few_rows(scores[:, 0], fit.ids) for scores in (fit.scores[0], fit.fitted[0])]
         yield from [caution for caution in deciding if caution][:1]
 
@@ -103,8 +105,8 @@ def of_the_fit(fit: Fit, found: dict[str, Any]) -> Iterator[Caution]:
 def neighbours(scores: Float) -> float:
     """Return the correlation between the scores of neighbouring rows, or 0 if it may be due to chance.
 
-    It is the median over windows of rows. Rows that are sorted by class do not look dependent, because few windows
-    contain a change of class.
+    The correlation is the median over windows of rows. Rows that are sorted by class do not look dependent,
+    because few windows contain a change of class.
     """
     size = min(WINDOW, len(scores) // 4)
     if size < LEAST_WINDOW:
@@ -140,7 +142,7 @@ def dependence(scores: Sequence[Float], ids: Sequence[Any] | None, **facts: Any)
     elif 1 < n_different <= len(words) // 2:
         facts |= {"rows": len(words), "n_ids": n_different}
     elif alike:
-        # Several times the correlation length of an autoregressive series with this correlation.
+        # Advise blocks that are several times longer than the correlation length of an autoregressive series.
         length = max(2, min(int(np.ceil(8.0 * (1.0 + alike) / max(1.0 - alike, 0.05))), min(map(len, scores)) // 12))
         facts |= {"correlation": alike, "length": length}
     else:
@@ -162,7 +164,8 @@ def few_rows(scores: Float, ids: Sequence[Any] | None) -> Caution | None:
     order = largest[np.argsort(-squares[largest], kind="stable")]
     needed = int(np.searchsorted(np.cumsum(squares[order]), HALF * total)) + 1
     share = float(squares[order[:needed]].sum()) / total
-    # The largest of n_rows normal values exceeds this share of the squares with probability 0.001 (Grubbs' test).
+    # Compare the share with a limit. The largest of n_rows normal values exceeds this limit with probability 0.001
+    # (Grubbs' test).
     t = float(stats.t.isf(0.0005 / n_rows, n_rows - 2))
     if needed > most or share < (n_rows - 1) / n_rows * t**2 / (n_rows - 2 + t**2):
         return None
@@ -187,7 +190,7 @@ def columns(samples: Sequence[Sample], names: Sequence[str], scaled: bool) -> It
     rows = None if is_sparse(samples[0].rows) else dense(samples[0].rows)
     codes = []
     if rows is not None and len(rows) >= 10:
-        # Columns that number the rows, or have few whole values like codes of categories.
+        # Find columns that number the rows, and columns with a few whole numbers, like codes of categories.
         whole = (rows == np.round(rows)).all(axis=0)
         counting, few = whole & (np.diff(rows, axis=0) > 0.0).all(axis=0), np.zeros_like(whole)
         # If most columns have whole numbers, they are probably counts or answers to questions, not codes.

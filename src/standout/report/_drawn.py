@@ -24,12 +24,14 @@ from standout.sources._form import word
 
 # Maximum number of components drawn, and of labels with separate colours.
 MOST_COMPONENTS, MOST_LABELS = 4, 12
-# The target has at most MOST_POINTS points. All backgrounds share as many, but each may have at least LEAST_POINTS.
+# The target has at most MOST_POINTS points. The backgrounds share another MOST_POINTS equally, but each background may
+# have LEAST_POINTS.
 MOST_POINTS, LEAST_POINTS = 2000, 200
 NO_LABEL = "(no label)"
 # Number of views along the path: MOST_VIEWS if a fit costs at most COST_OF_MOST, FEW_VIEWS up to COST_OF_ANY, else 0.
 MOST_VIEWS, FEW_VIEWS, COST_OF_MOST, COST_OF_ANY = 9, 5, 2e9, 4e10
-# Maximum number of listed outlying rows, and of columns for each. Minimum distance of a column in standard deviations.
+# At most MOST_LISTED outlying rows are listed, each with at most MOST_NAMED columns. A column is listed if the value of
+# the row is more than FAR standard deviations from the median of the column.
 MOST_LISTED, MOST_NAMED, FAR = 20, 3, 4.0
 
 
@@ -72,7 +74,7 @@ class Labels:
     marks : ndarray
         For each row the position of its label in `names`, or its number.
     separate : bool
-        Whether there are several words and each is a single label, so that no word stands for all rare labels.
+        Whether there are several words, and each word is one label. False if one word stands for all rare labels.
     """
 
     names: list[str]
@@ -107,7 +109,7 @@ def read_labels(given: Any) -> Labels:
 
 
 def aligned(scores: Sequence[Float], reference: Sequence[Float]) -> list[Float]:
-    """Return scores, each component with the sign for which the target's scores agree with a reference."""
+    """Return scores with new signs, so that each component of the target correlates positively with a reference."""
     first, second = (part - part.mean(axis=0) for part in (scores[0], reference[0]))
     d = min(first.shape[1], second.shape[1])
     signs = np.ones(first.shape[1])
@@ -151,12 +153,12 @@ class Fit:
     samples : list of Sample
         The rows that are drawn.
     scores, fitted, shown : list of ndarray
-        For each dataset: `scores` of all rows, held out if there are folds; `fitted`, their in-sample scores; `shown`,
-        the part of `scores` for the rows that are drawn.
+        One array for each dataset. `scores` has the scores of all rows, held out if there are folds. `fitted` has the
+        in-sample scores of all rows. `shown` has the part of `scores` for the rows that are drawn.
     pca : tuple or None
         The ratio and its interval along the first component of PCA of the target, with the folds of the model.
     shown_by_pca : list of ndarray
-        Scores of the rows that are drawn by PCA; the same as `shown` without a background.
+        PCA scores of the rows that are drawn. If `pca` is None, they are the same as `shown`.
     """
 
     model: Any
@@ -184,7 +186,7 @@ class Fit:
             self.fitted.append(np.concatenate(fitted))
             self.samples.append(Sample(numbers, to_host(stacked(rows))))
             self.shown.append(self.scores[-1][numbers])
-            # All backgrounds together have as many points as the target: more would only hide each other.
+            # All backgrounds together have as many points as the target: more points would only hide each other.
             most = max(MOST_POINTS // max(len(self.datasets) - 1, 1), LEAST_POINTS)
         self.pca, self.shown_by_pca = None, self.shown
         if self.compared and getattr(model, "kernel", None) != "precomputed":
@@ -192,7 +194,7 @@ class Fit:
             shared = {name: getattr(model, name) for name in names if hasattr(model, name)}
             twin = DiscriminativePCA(min(2, int(model.n_features_in_)), shrinkage=1.0, **shared)
             shown = picture(twin, self.datasets, self.samples, model)
-            # The twin has the components of PCA, but orders them by their ratios. PCA orders them by their variances.
+            # `twin` has the components of PCA, sorted by their ratios. Sort them by their variances, as PCA does.
             order = np.argsort(-to_host(twin.eigenvalues_), kind="stable")
             self.pca = twin.ratio_[order[0]], twin.ratio_interval_[order[0]]
             self.shown_by_pca = aligned([part[:, order] for part in shown], self.shown)
@@ -245,7 +247,7 @@ class Fit:
 
 
 def open_fit(model: Any, datasets: list[Source], labels: Any = None, ids: Any = None) -> Fit:
-    """Return a `Fit` with samples of the rows. For a pipeline it describes the last step, with the columns there."""
+    """Return a `Fit` with samples of the rows. For a pipeline, it has the last step and the columns of this step."""
     for source in datasets:
         if not source.again:
             advice = "Give data that can be read again, such as standout.scan."
@@ -286,7 +288,7 @@ def scores_of(
 def picture(model: Any, datasets: Sequence[Source], samples: Sequence[Sample], like_model: Any = None) -> list[Float]:
     """Fit a model only for a picture, and return the scores of the sampled rows. Warnings of the fit are ignored.
 
-    If `like_model` has kept the sums of the same datasets, the fit uses them, and the datasets are not read again.
+    If `like_model` has kept the sums of the same datasets, the fit uses these sums and does not read the datasets.
     """
     data = None if like_model is None or like_model.robust is not None else getattr(like_model, "_data", None)
     with warnings.catch_warnings(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):

@@ -294,7 +294,8 @@ def _verdict(found: dict[str, Any], dependent: bool) -> str:
         return "no ratio"
     significant = one["significant"]
     largest = max((column["effect"] ** 2 for column in means["columns"]), default=0.0) if means else 0.0
-    # The test of the means assumes independent rows or subjects. If rows look dependent, only a large shift decides.
+    # The test of the means assumes independent rows or subjects. If rows look dependent, this test is not reliable, and
+    # the headline is a shift only if a difference of means is larger than the ratio.
     if found["center"] == "own" and (
         largest > max(one["ratio"], 1.0) or (largest > 0.0 and significant is False and not dependent)
     ):

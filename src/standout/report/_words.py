@@ -61,7 +61,7 @@ def percent(share: float) -> str:
 
 
 def p_value(chance: float, sign: str = "") -> str:
-    """Return a p-value as text: 0.031, < 0.001, or with the sign of a sentence: = 0.031."""
+    """Return a p-value as text: 0.031 or < 0.001. `sign` is put before a number that is shown: = 0.031."""
     return "< 0.001" if chance < 0.001 else f"{sign}{chance:.2g}"
 
 
@@ -71,7 +71,7 @@ def joined(names: Sequence[str]) -> str:
 
 
 def harmless(text: Any) -> str:
-    """Replace invisible characters, and marks of the text direction, by their codes."""
+    """Replace invisible characters, and characters that set the direction of text, by their escape codes."""
     return UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), str(text))
 
 
@@ -84,7 +84,7 @@ def shortened(name: Any, most: int = 40) -> str:
 
 
 def _marked(name: Any, most: int = 40) -> Any:
-    """Return a name as HTML, isolated from the direction of other text; the tooltip has the whole name."""
+    """Return a shortened name as HTML. Its tooltip has the long name. Its text direction affects no other text."""
     from markupsafe import Markup, escape
 
     short = shortened(name, most)
@@ -105,7 +105,7 @@ def static(file: str) -> str:
 
 @cache
 def environment(html: bool) -> Any:
-    """Return the templates. For a page, everything that is inserted is escaped."""
+    """Return the templates. If `html` is True, all inserted values are escaped."""
     require_extra("jinja2", "report", "a report")
     from jinja2 import Environment, FunctionLoader
 
@@ -126,7 +126,7 @@ def environment(html: bool) -> Any:
 
 
 def said(macro: str, found: Mapping[str, Any], *, lines: bool = False) -> str:
-    """Return a sentence of ``sentences.j2`` as plain text, or its lines."""
+    """Return the text of a macro in ``sentences.j2``: on one line, or with its line breaks if `lines` is True."""
     text = str(getattr(environment(html=False).get_template("sentences.j2").module, macro)(found))
     return text.strip() if lines else " ".join(text.split())
 
@@ -163,7 +163,7 @@ def page(found: Mapping[str, Any]) -> str:
 
     script = static("charts.js") + static("page.js")
     facts: dict[str, Any] = {"f": found, "css": Markup(static("page.css")), "script": Markup(script)}
-    # Besides escaping, the page has a security policy: it can neither load anything nor run other scripts.
+    # Besides escaping, there is a security policy: the page can neither load anything nor run other scripts.
     facts["hash"] = hashlib.sha256(script.encode()).digest()
     return str(environment(html=True).get_template("page.html.j2").render(facts)).lstrip()
 
@@ -186,7 +186,9 @@ def sentences(found: Mapping[str, Any]) -> list[str]:
 
 
 def figure(found: Mapping[str, Any]) -> bytes:
-    """Return the view of the fit beside PCA's, and the pattern of images, as a PNG picture. Needs matplotlib.
+    """Return a PNG picture of the scores of the fit, beside the scores of PCA if there are any. Needs matplotlib.
+
+    If the rows are images, another panel shows the correlation of each pixel with component 1.
 
     Parameters
     ----------

@@ -20,11 +20,11 @@ def plot_screen(table: Any, ax: Any = None, *, effects: Any = None, most: int = 
     table : Screen or pandas.DataFrame
         The result of `standout.screen`, or its table.
     ax : matplotlib Axes, default=None
-        Where to draw the ratios. None makes a new figure, with a heat map of the leading columns beside them.
+        Where to draw the ratios. None makes a new figure, with a heat map of the leading columns beside the ratios.
     effects : pandas.DataFrame, default=None
         Labels x columns of the heat map, if `table` is not a Screen.
     most : int, default=30
-        Number of labels, the most significant first.
+        Number of labels to draw, the most significant first.
 
     Returns
     -------
@@ -40,7 +40,8 @@ def plot_screen(table: Any, ax: Any = None, *, effects: Any = None, most: int = 
         size, shares = (12, 1.8 + 0.22 * len(shown)), {"width_ratios": [1, 1.6]}
         figure, (ax, heat) = plt.subplots(1, 2, figsize=size, layout="constrained", gridspec_kw=shares)
         values = effects.reindex(shown.index).to_numpy()
-        # A few huge shifts must not make all others pale. A limit of at least 1 keeps small shifts pale.
+        # The colour scale ends at a quantile, so that a few huge shifts do not make all other shifts pale. The scale
+        # ends at 1 or more, so that small shifts stay pale.
         limit = max(float(np.nanquantile(np.abs(values), 0.95)), 1.0)
         picture = heat.imshow(values, aspect="auto", cmap="PuOr_r", vmin=-limit, vmax=limit)
         heat.set_yticks([])

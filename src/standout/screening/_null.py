@@ -4,8 +4,9 @@ One half of the controls gives the whitening. Null draws come from the other hal
 used for the whitening either. The statistics are divided by scales that remove most of their dependence on the number
 of rows. The rest of the dependence is interpolated over a grid of sizes.
 
-*Units* are independent under the null hypothesis: rows, or whole subjects. Null draws are rows. With subjects, the
-scale of a target uses an effective number of rows, from the intraclass correlation of the control subjects.
+*Units* are independent under the null hypothesis: rows, or whole subjects. Null draws are always sets of single rows.
+If units are subjects, the scale of a target uses an effective number of rows. This number depends on the intraclass
+correlation of the control subjects.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 
-# Tests clip scores at this many standard deviations, so that a few outlying rows do not decide.
+# Tests clip scores at this many standard deviations, so that a few outlying rows do not decide a test.
 CLIP = 3.0
 SMALLEST_P = 1e-300
 # Shift and spread, each with and without whitening.
 N_TESTED = 4
-# Draws of the spread are slower than draws of the shift, so there are fewer.
+# A draw of the spread takes longer than a draw of the shift, so only every second draw has a spread.
 SPREAD_EVERY = 2
 POWER_STEPS = 6
 TINY = 1e-12
@@ -74,7 +75,7 @@ class Units:
         self.variance = float((weights @ (means - self.mean) ** 2).sum()) / max(self.n - 1, 1)
 
     def distance(self, center: Array | float, noise: float) -> float:
-        """Return the unbiased squared distance of the mean from a center with the squared error `noise`."""
+        """Return the unbiased squared distance of mean and center. `noise` is the squared error of the center."""
         return float(((self.mean - center) ** 2).sum()) - self.variance / self.total - noise
 
 
@@ -92,14 +93,14 @@ def leading(rows: Array) -> Array:
     """Return a unit vector along which the rows have a large second moment, by power iterations.
 
     Draws and targets get the same number of iterations, so that the tests are valid even without convergence. The
-    iterations converge if the second largest moment is much smaller, as for a label that stands out.
+    iterations converge if the second largest moment is much smaller than the largest, as in a label that stands out.
     """
     squares = np.einsum("ij,ij->i", rows, rows)
     vector = rows[squares.argmax()]
     for _ in range(POWER_STEPS):
         vector = (rows @ vector) @ rows
         vector /= max(float(squares.sum()), TINY)
-    # Divided by the sum of squares, eigenvalues are at most 1. The vector becomes small, but does not underflow.
+    # The division by the sum of squares makes eigenvalues at most 1. The vector gets small, but does not underflow.
     return vector / max(float(np.sqrt(vector @ vector)), 1e-100)
 
 
@@ -116,10 +117,11 @@ def halves(codes: Codes, rng: np.random.Generator) -> tuple[Mask, Mask]:
 
 
 def spread_of(scores: Array, held: Mask, known: Array, others: Mask, clip: float = CLIP) -> Array:
-    """Return the variance of the held rows' scores over the variance of the others' scores, as a mean over halves.
+    """Return the variance of held scores divided by the variance of reference scores, averaged over halves.
 
-    `scores` has the held rows, `known` has the others. The second last axis has one vector for each half, found in the
-    other half. Scores beyond `clip` standard deviations of the others are set to this limit.
+    The mask `held` chooses the held scores from `scores`. The mask `others` chooses the reference scores from `known`.
+    The second last axis has a vector for each half, which was found in the opposite half. Scores beyond `clip` standard
+    deviations of the reference scores are set to this limit.
     """
     deviations, limit = _deviations(known, others), np.inf
     if clip < np.inf:
@@ -135,7 +137,7 @@ def _deviations(scores: Array, mask: Mask) -> Array:
 
 
 def scaled_spread(spread: Any, n: float, m: float) -> Any:
-    """Return the log spread of `n` against `m` effective rows, minus its bias for normal scores, over its scale."""
+    """Return the log spread of `n` against `m` effective rows, without its bias for normal scores, over its scale."""
     return (np.log(spread) + 1 / n - 1 / m) / np.sqrt(1 / n + 1 / m)
 
 
@@ -145,7 +147,7 @@ def scaled_spread(spread: Any, n: float, m: float) -> Any:
 class Null:
     """The null distribution of each scaled statistic at each size, and of the sum of their negative log p-values.
 
-    Each is a Pearson type III law (a shifted gamma law) with the moments of the draws of all sides. The draws of a size
+    Each distribution is a Pearson type III law (a shifted gamma law) with the moments of all draws. The draws of a size
     have the shape (n_draws, statistics). `moments` has the shape (n_sizes, statistics + 1, 3): mean, standard deviation
     and skewness of each statistic, and of the sum in the last place.
     """
@@ -170,7 +172,7 @@ class Null:
         mean, deviation, skewness = self.at(size)[:N_TESTED].T
         z = (scaled - mean) / deviation
         logarithms = -np.log(np.maximum(pearson3.sf(z, skewness), SMALLEST_P))
-        # A statistic that needs more rows is NaN. Replace it by 1, the mean of -log(p) without an effect.
+        # A statistic that needs more rows is NaN. Set its logarithm to 1, the mean of -log(p) without an effect.
         return z, np.nan_to_num(logarithms, nan=1.0)
 
     def test(self, size: int, scaled: Array) -> tuple[Array, float]:
@@ -178,7 +180,8 @@ class Null:
         z, logarithms = self.logarithms(size, scaled)
         mean, deviation, skewness = self.at(size)[-1]
         total = logarithms.sum()
-        # Brown's gamma law fits the centre. Its tail is too short if some pairs of statistics are more dependent.
+        # Brown's gamma law fits the centre of the null distribution. Its tail is too short if some pairs of statistics
+        # are more dependent than others. In the tail, use the larger of two p-values.
         p_value = gamma.sf(total, (mean / deviation) ** 2, scale=deviation**2 / mean)
         if total > mean + deviation:
             p_value = max(p_value, pearson3.sf((total - mean) / deviation, skewness))
@@ -188,7 +191,7 @@ class Null:
         """Return the smallest shift that is found with a power of 80 %."""
         mean, deviation, skewness = self.at(size)[0]
         limit = scale * (mean + deviation * pearson3.isf(level, skewness))
-        # A shift d adds 4 * d * noise * scale to the variance. Solve d - limit = POWER_SCORE * sqrt(variance) for d.
+        # A shift d adds 4 * d * noise * scale to its variance. Solve d - limit = POWER_SCORE * sqrt(variance) for d.
         middle = limit + 2 * POWER_SCORE**2 * noise * scale
         return float(middle + np.sqrt(max(middle**2 - limit**2 + (POWER_SCORE * deviation * scale) ** 2, 0)))
 
@@ -203,10 +206,10 @@ def moments_of(draws: Array) -> Array:
 def moments_of_sum(draws: Array) -> Array:
     """Return mean, standard deviation and skewness of the sum of logarithms, from draws of shape (n_draws, statistics).
 
-    Negative logarithms of p-values have exponential laws. In the model for the skewness, each is half the squared
-    length of a pair of normal variables. The correlation of these variables is the root of the covariance of the
-    logarithms. The sum then equals a sum of independent exponential variables, weighted by the eigenvalues of this
-    correlation. Its skewness has a smaller error than the skewness of the draws.
+    Negative logarithms of p-values have exponential laws. In the model for the skewness, each logarithm is half the
+    squared length of a pair of normal variables. The correlation between the normal variables of two logarithms is the
+    root of the covariance of these logarithms. The sum then equals a sum of independent exponential variables, weighted
+    by the eigenvalues of the correlation matrix. The skewness of this model has a smaller error than that of the draws.
     """
     values = linalg.eigvalsh(np.sqrt(np.maximum(np.cov(draws.T), 0)))
     sums = draws.sum(1)
@@ -216,7 +219,7 @@ def moments_of_sum(draws: Array) -> Array:
 def _smooth(found: Array) -> Array:
     """Return moments that are smoothed over neighbouring sizes, with weights 1/4, 1/2, 1/4."""
     smooth = ndimage.convolve1d(found, [0.25, 0.5, 0.25], axis=0, mode="nearest")
-    # Moments of the spread are NaN at the smallest sizes. Beside them, do not smooth.
+    # Moments of the spread are NaN at the smallest sizes. Do not smooth moments next to such a size.
     return np.where(np.isfinite(smooth), smooth, found)
 
 
@@ -245,13 +248,13 @@ class Space:
     def __init__(self, raw: Array, others: Array, subjects: Codes, within: bool) -> None:
         self.raw, self.limit = raw, limit_of(raw)
         self.reference = clipped(raw, self.limit)
-        # The whitening was fitted to the others, so they are shorter and need a separate limit.
+        # The whitening was fitted to `others`, so these rows are shorter and need a separate limit.
         rest = clipped(others, limit_of(others))
         self.center = (self.reference.sum(0) + rest.sum(0)) / (len(raw) + len(rest))
         self.correlation = intraclass(self.reference, subjects)
         self.raw_variance = Units(raw, subjects, self.correlation).variance
         self.variance = Units(self.reference, subjects, self.correlation).variance
-        # Means of groups are subtracted before rows are clipped, so outlying rows increase the errors of the means.
+        # Means of groups are computed from unclipped rows, so their errors need the variance of unclipped rows.
         self.control_variance = self.raw_variance if within else self.variance
 
     def effective(self, counts: Codes) -> float:
@@ -259,9 +262,10 @@ class Space:
         return float((counts / (1 + np.maximum(counts - 1, 0) * self.correlation)).sum())
 
     def scaled_shift(self, near: Array, n_controls: float, codes: Codes) -> float:
-        """Return the unbiased squared distance between the means of clipped rows and of controls, over its scale."""
+        """Return the unbiased squared distance of the means of clipped rows and controls, divided by its scale."""
         units, noise = Units(near, codes, self.correlation), self.control_variance / n_controls
-        # The shift leaves out pairs of rows of one subject. Draws have no such pairs, so adjust the scale.
+        # The shift leaves out pairs of rows of one subject. In null draws, every row is a separate unit, so no pairs
+        # are left out. Adjust the scale for this difference.
         shift = units.distance(self.center, noise) * np.sqrt((1 - 1 / units.n) / (1 - 1 / len(near)))
         return float(shift / (1 / units.total + noise / max(self.variance, TINY)))
 
@@ -329,8 +333,8 @@ class Side:
     def measure(self, rows: Array, codes: Codes, n_controls: float, rng: np.random.Generator) -> dict[str, Any]:
         """Return shift, spread and ratio of a target, and the scaled statistics of the test.
 
-        Only the statistics use clipped rows. `codes` are the units of the rows. `n_controls` is the number of
-        independent control rows. If groups are the units, an effective number of rows replaces it.
+        Only the scaled statistics use clipped rows. `codes` are the units of the rows. `n_controls` is the number of
+        independent control rows. If groups are the units, an effective number of rows replaces `n_controls`.
         """
         white, raw, counts = self.white, self.whitened(rows), np.bincount(codes)
         totals = [n_controls] * 2
@@ -362,7 +366,7 @@ class Side:
         return found | {"spread": float(spread), "ratio": ratio, "ratio_error": float(error), "vector": vectors[0]}
 
     def draws(self, sizes: Codes, n_draws: int, rng: np.random.Generator) -> list[Array]:
-        """Return scaled statistics of random sets of reference rows, by size, of shape (n_draws, 4)."""
+        """Return for each size the scaled statistics of random sets of reference rows: an array (n_draws, 4)."""
         order = rng.permuted(np.tile(np.arange(len(self.white.raw)), (n_draws, 1)), axis=1)
         ranks, spaces = np.argsort(order, axis=1), (self.white, self.plain)
         found = []
@@ -380,7 +384,10 @@ class Side:
 
 
 class Controls:
-    """Control rows minus their mean, or minus the mean of their group if other labels have rows of the same groups.
+    """Centred control rows.
+
+    If target rows and control rows share groups, the mean of each group is subtracted from its control rows. Otherwise,
+    the mean of all control rows is subtracted.
 
     Attributes
     ----------
@@ -388,7 +395,7 @@ class Controls:
     groups : the groups of these rows
     kind : "rows" if rows are independent, "subjects" if groups are, "within" if every row is compared with the controls
         of its group
-    means : one mean, or one for each group
+    means : the mean of all control rows, or one control mean for each group
     counts : number of control rows behind each mean, 0 if there are too few
     variances : variance of every column
     """
@@ -421,7 +428,7 @@ class Controls:
         self.variances = self.rows.var(0, ddof=1)
 
     def centred(self, rows: Array, groups: Codes | None) -> tuple[Array, Codes | None, float]:
-        """Return rows minus the control mean, their groups, and the effective number of control rows."""
+        """Return rows minus their control mean, their groups, and the effective number of control rows."""
         cells = groups if self.kind == "within" and groups is not None else np.zeros(len(rows), dtype=np.intp)
         known = self.counts[cells] > 0
         share = np.bincount(cells[known], minlength=len(self.counts)) / max(known.sum(), 1)

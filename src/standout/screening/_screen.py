@@ -33,7 +33,7 @@ MEASURED = ("shift", "spread", "ratio", "ratio_error")
 LEAST_DRAWS = 40
 # The scaled statistics hardly change beyond this number of rows.
 LARGEST_SIZE = 2000
-# A random sample of this many rows represents a larger label.
+# If a label has more rows than this, a random sample of this many rows represents the label.
 MOST_ROWS = 20_000
 # Approximate number of values (rows x columns) that are read at a time, for several labels.
 BLOCK_NUMBERS = 2**23
@@ -48,10 +48,11 @@ class Screen:
     Attributes
     ----------
     table : pandas.DataFrame
-        One row per label. `rows`: their number. `ratio`, `ratio_error`: second moment about the controls' mean along
-        the direction in which it is largest, on held-out rows, in units of the controls' variance. `spread`: the same
-        for the variance about the label's mean. `shift`: squared distance of the means, without bias. `statistic`: the
-        larger of shift and spread in null standard deviations. `p_value`, `q_value` (Benjamini-Hochberg).
+        One row per label. `rows`: number of rows of the label. `ratio`: largest second moment of the label along a
+        direction, about the controls' mean, on held-out rows, in units of the controls' variance. `ratio_error`: the
+        standard error of `ratio`. `spread`: as `ratio`, but with the variance about the label's mean. `shift`: squared
+        distance between the means of label and controls, without bias. `statistic`: the largest of the tested
+        statistics, in null standard deviations. `p_value`, `q_value` (Benjamini-Hochberg).
         `shift_columns`, `spread_columns`: leading columns with signs. `agreement`: share of groups whose shift points
         the same way as the shift of the label's other groups. `detectable`: smallest shift that is found with a power
         of 80 % at this number of rows. `verdict`, `note`.
@@ -64,7 +65,8 @@ class Screen:
     units : {"rows", "subjects", "within"}
         The independent units: rows, groups, or rows minus the control mean of their group.
     level, effect : float
-        The limit of the q-value, and the shift that decides between "no evidence" and "too few rows to say".
+        `level` is the limit of the q-value. `effect` is the shift that decides between "no evidence" and "too few rows
+        to say".
     """
 
     table: pd.DataFrame = field(repr=False)
@@ -121,8 +123,9 @@ def screen(
         The label of the control rows.
     groups : array-like of shape (n_rows,), default=None
         The guide, replicate, donor or other subject of each row. If labels share groups with the controls, every row
-        is compared with the controls of its group. Otherwise groups are the units: the shift uses only products of rows
-        of different groups, and the intraclass correlation of the control groups scales the null draws.
+        is compared with the controls of its group. Otherwise groups are the independent units. The shift then uses
+        only products of rows of different groups, and the null draws are scaled by the intraclass correlation of the
+        control groups.
     background : dataset, default=None
         The control rows, if they are not in `X`.
     background_groups : array-like, default=None
@@ -134,7 +137,7 @@ def screen(
     level : float, default=0.05
         Labels with a q-value below this level stand out.
     effect : float, default=1.0
-        A shift worth finding, as a squared number of control standard deviations. A label that does not stand out has
+        The smallest shift worth finding, in units of the control variance. A label that does not stand out has
         "no evidence" if such a shift would be found with a power of 80 % at its size, else "too few rows to say".
     n_columns : int, default=5
         Number of leading columns in the table.
@@ -152,8 +155,8 @@ def screen(
     exchanged. Four statistics are tested: the shift and the spread, with and without whitening. Their p-values come
     from Pearson type III laws with the mean, the standard deviation and the skewness of the draws at the size of the
     label. Fisher's sum combines the four p-values. The Cauchy combination combines the results of the two halves. Tests
-    clip outlying rows; the shift, the spread and the ratio in the table use rows as they are. A random sample of 20,000
-    rows represents a larger label.
+    clip outlying rows; the shift, the spread and the ratio in the table use rows as they are. If a label has more than
+    20,000 rows, a random sample of 20,000 rows represents the label.
 
     Examples
     --------
@@ -258,7 +261,8 @@ def row_of(
 def agreement(rows: Array, units: Codes, noise: float) -> float:
     """Return the share of groups whose shift points the same way as the shift of the other groups.
 
-    All groups share the error of the control mean. Its expected square, `noise`, is subtracted from inner products.
+    All groups share the error of the control mean. The expected square of this error, `noise`, is subtracted
+    from the inner products of shifts.
     """
     counts = np.bincount(units)
     sums = sums_of(rows, units, len(counts))
@@ -267,7 +271,7 @@ def agreement(rows: Array, units: Codes, noise: float) -> float:
 
 
 def _correlations(rows: Array, scores: Array) -> Array:
-    """Return the correlation of every column with scores. The largest correlation is positive."""
+    """Return the correlation of every column with scores. The signs make the largest correlation positive."""
     rows, scores = rows - rows.mean(0), scores - scores.mean()
     length = np.linalg.norm(rows, axis=0) * np.linalg.norm(scores)
     found = np.divide(scores @ rows, length, out=np.zeros(rows.shape[1]), where=length > 0)
@@ -275,7 +279,11 @@ def _correlations(rows: Array, scores: Array) -> Array:
 
 
 def _sizes(codes: Codes, sides: list[Side]) -> Codes:
-    """Return sizes for null draws, from the smallest to the largest label, at most half of the reference rows."""
+    """Return the numbers of rows for which null draws are made.
+
+    They reach from the size of the smallest label to the size of the largest label. They are at most LARGEST_SIZE, and
+    at most half of the number of reference rows.
+    """
     counts = np.bincount(codes)
     most = min(LARGEST_SIZE, *(len(side.white.reference) // 2 for side in sides))
     low, high = (int(np.clip(size, 2, most)) for size in (counts[counts > 0].min(), counts.max()))
@@ -295,7 +303,7 @@ def _opened(data: Any, name: str) -> Source:
 
 
 def coded(labels: Any, n_rows: int) -> tuple[list[Any], Codes]:
-    """Return the different labels and the number of each row's label, -1 if it is missing."""
+    """Return the different labels, and for each row the number of its label. A missing label has the number -1."""
     import pandas as pd
 
     values = per_row(labels, n_rows, "the data", "labels")
@@ -344,7 +352,7 @@ def targets_of(
 ) -> Iterator[tuple[int, Array, Codes, int]]:
     """Read the rows of every label except the controls, several labels at a time.
 
-    Yield the label's number, rows, the numbers of these rows, and how many there are before sampling.
+    Yield the number of the label, its rows, the numbers of these rows, and its number of rows before sampling.
     """
     order, counts = np.argsort(codes, kind="stable"), np.bincount(codes[codes >= 0])
     wanted = dict(enumerate(np.split(order[len(order) - counts.sum() :], np.cumsum(counts)[:-1])))

@@ -109,9 +109,9 @@ def bootstrap(
 
     Notes
     -----
-    The ratio of the drawn rows is too large, because components were fitted to them. Therefore ratios are computed on
-    the rows that were not drawn. Intervals of correlations are symmetric about the estimate in Fisher's z. They do not
-    include the bias of the shrinkage.
+    Components of a draw are fitted to the drawn rows, so the ratio on the drawn rows is too large. Therefore ratios are
+    computed on the rows that were not drawn. Intervals of correlations are symmetric about the estimate in Fisher's z.
+    These intervals do not include the bias that shrinkage causes.
 
     Examples
     --------
@@ -201,7 +201,10 @@ class _Refit:
         return self._left_out(times, vectors), angles, self._correlations(times, vectors)
 
     def _left_out(self, times: Float, vectors: Float) -> Float:
-        """Return the ratio of the units that were not drawn, along vectors; NaN if a dataset has fewer than two."""
+        """Return the ratio of the units that were not drawn, along vectors.
+
+        The ratio is NaN if a dataset has fewer than two such units.
+        """
         left, weights = (times == 0).astype(np.float64), self.problem.weights
         if np.min(np.bincount(self.deck.plan.homes, weights=left)) < 2:
             return np.full(vectors.shape[1], np.nan)

@@ -12,7 +12,8 @@ from standout.problem import Problem, Sums, adjusted, column_scale, solve, solve
 from standout.selection._data import Data, together
 from standout.selection._held_out import held_variances
 
-# A more regularised value must have at least this share of the best mean log ratio.
+# A value that is more regularised than the best value is good if its mean log ratio is at least this share of the best
+# mean log ratio (see `rule`).
 KEPT = 0.7
 # Values of shrinkage s = r / (1 + r), from 0 (the paper's formula) to nearly PCA. The ridges r have equal steps of the
 # logarithm.
@@ -41,7 +42,7 @@ class Path:
     log_ratios : ndarray of shape (g,)
         Mean over folds and components of the logarithm of the held-out ratio.
     errors : ndarray of shape (g,)
-        Standard error of the difference to the best value.
+        Standard error of the difference between the mean log ratio at each value and at the best value.
     best, chosen : int
         Index of the value with the largest mean, and of the value that was chosen.
     reason : str
@@ -115,13 +116,16 @@ def grid(problem: Problem, sums: Sums, paths: dict[str, Float] = PATHS) -> tuple
     values = unit * paths[name]
     degrees = sum(part.count - 1 for part, weight in zip(backgrounds, problem.weights, strict=True) if weight > 0.0)
     if name == "shrinkage" and 0.8 * degrees <= sums.dimension:
-        # Without shrinkage, backgrounds with too few rows do not vary in all directions.
+        # Leave out the value 0, because backgrounds with so few rows do not vary in all directions.
         values = values[values > 0.0]
     return name, [replace(problem, **{name: float(value)}) for value in values]  # type: ignore[arg-type]
 
 
 def ridge_unit(problem: Problem, sums: Sums) -> float:
-    """Return the unit of a kernel's ridge: the backgrounds' mean variance, or the target's if theirs is zero."""
+    """Return the unit of a kernel's ridge: the mean variance of the backgrounds.
+
+    If the backgrounds do not vary, the unit is the mean variance of the target.
+    """
     own, spread = _sizes(problem, sums)
     return (spread or own) / (sums.moments[0].n_features - problem.n_covariates) or float(np.finfo(np.float64).tiny)
 
@@ -172,7 +176,8 @@ def path_of(name: str, values: Float, judged: Float) -> Path:
 def choose_columns(problem: Problem, data: Data, *, seed: int = 0) -> tuple[Problem, Path]:
     """Return the problem with the chosen number of columns, and the path.
 
-    From the best number on, columns are removed while the mean log ratio is within one standard error of the best.
+    The search starts at the number of columns with the best mean log ratio. It goes to smaller numbers, as long as
+    the mean log ratio is at most one standard error below the best mean log ratio. The last such number is chosen.
     """
     n_rows = sum(part.count for part in data.sums(problem).moments)
     size = data.n_columns

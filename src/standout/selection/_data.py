@@ -41,7 +41,8 @@ class Places:
 
 Folds = FoldPattern | Sequence[Numbers]
 
-# Folds need at least this many rows of each dataset in each fold, and at most this many columns.
+# Each fold needs at least ROWS_PER_FOLD rows of each dataset. There are no folds if the data have
+# more than MOST_COLUMNS columns and also more than MOST_COLUMNS rows.
 ROWS_PER_FOLD, MOST_COLUMNS = 2, 8192
 # Folds are solved together while the number of folds times the number of columns is at most this, on the host and on a
 # device.
@@ -61,7 +62,7 @@ class TallData:
     n_covariates: int = 0
     # Whether each fold consists of whole subjects.
     subjects: bool = False
-    # Sums that were computed before.
+    # The results of `sums` that were computed before, by fold.
     _known: dict[int | None, Sums] = field(default_factory=dict, init=False, repr=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -131,7 +132,8 @@ class TallData:
 class WideData:
     """Wide data: more columns than rows. The sums are of coordinates in the span of all rows.
 
-    With `scale`, each fold has other scales, computed without the rows of the fold, and therefore another span.
+    If columns are scaled, the scales are computed for each fold without the rows of this fold. So each fold has a
+    separate span.
     """
 
     rows: Sequence[Rows]
@@ -296,7 +298,8 @@ def make_data(
 def plan_folds(sources: Sequence[Source], cv: int | None, size: int) -> tuple[Folds | None, str]:
     """Return the folds, or None with the reason why there are no folds.
 
-    With groups, whole subjects are left out. `size` is the number of columns, or the number of rows if it is smaller.
+    With groups, whole subjects are left out. `size` is the number of columns, or the number of rows if there are fewer
+    rows than columns.
     """
     if len(sources) == 1:
         return None, "there is no background"
@@ -345,7 +348,8 @@ def column_variances(rows: Rows, weights: Float | None = None) -> Float:
     found = []
     for first in range(0, rows.shape[1], step):
         part = double(rows[:, first : first + step])
-        # Subtract the first row first. A constant column would have a variance from the rounding error of its mean.
+        # Subtract the first row before the mean. Otherwise the mean of a constant column would have a rounding error,
+        # and the column a variance above zero.
         part = part - part[:1]
         part -= column_means(part, weights)
         part *= part

@@ -16,14 +16,14 @@ from standout.problem import Problem, Sums, adjusted, center_of, is_sparse_probl
 from standout.selection._data import Data, Folds, Places, together
 
 # Held-out variances below these shares are only rounding errors. LEAST_HELD is a share of the target's variance in the
-# other folds. LEAST_BACKGROUND compares target and background, in both directions.
+# other folds. LEAST_BACKGROUND is the smallest ratio of background to target, and of target to background.
 LEAST_HELD, LEAST_BACKGROUND = 1e-9, 1e-12
 # The components of several folds are multiplied with the rows together, up to this number of components.
 MOST_TOGETHER = 20
 
 
 def log_ratio(own: Float, against: Float, fitted: Float) -> Float:
-    """Return the logarithm of the ratio of variances; NaN if one of them is only rounding."""
+    """Return the logarithm of the ratio of two variances; NaN if one of the variances is only a rounding error."""
     usable = (own > 0.0) & (own > LEAST_HELD * fitted) & (against > LEAST_BACKGROUND * own)
     usable &= own > LEAST_BACKGROUND * against
     logs: Float = np.log(np.divide(own, against, out=np.full(own.shape, np.nan), where=usable))
@@ -39,9 +39,9 @@ class HeldVariances(NamedTuple):
     Attributes
     ----------
     target : ndarray of shape (n_folds, d)
-        Mean square of the target's scores, measured from `centres` and multiplied by `factors`.
+        Mean square of the target's scores. The scores are measured from `centres` and multiplied by `factors`.
     backgrounds : ndarray of shape (n_folds, n_backgrounds, d)
-        The same for each background.
+        Mean square of the scores of each background, measured in the same way.
     steps : ndarray of shape (n_folds, n_datasets, d)
         Mean score of the rows of each dataset, measured from `centres` and multiplied by `factors`.
     apart : ndarray of shape (n_folds, d)
@@ -81,8 +81,9 @@ def held_variances(
         tests = [[adjusted(part, q, by=own) for part, own in zip(*pair, strict=True)] for pair in pairs]
         fitted = [tuple(adjusted(part, q) for part in parts) for parts in fitted]
     counts = np.array([[part.effective_count for part in parts] for parts in (fitted if subjects else tests)])
-    # Subtracting the mean of n other rows increases the variance by 1/n. Subtracting the mean of the same n rows
-    # decreases it by 1/n. The limit 0.1 is for weights that leave hardly more than one effective row.
+    # Subtracting the mean of n other rows makes the variance larger by the factor 1 + 1/n. Subtracting the mean of the
+    # same n rows makes it smaller by the factor 1 - 1/n. The limit 0.1 is for weights that leave hardly more than one
+    # effective row.
     factors = 1.0 / np.sqrt(1.0 + 1.0 / counts if subjects else np.maximum(1.0 - 1.0 / counts, 0.1))
     n_folds, n_datasets = counts.shape
     means, others = (
@@ -162,7 +163,7 @@ class HeldOut:
     flat: str = ""
 
     def scores(self, rows: Rows, numbers: Any, dataset: int, mean: Any, covariates: Float | None = None) -> Float:
-        """Return the scores of fitted rows, each along the components that were found without its fold.
+        """Return the scores of fitted rows. Each row is scored along the components that were found without its fold.
 
         `numbers` are the positions of the rows in the dataset, and `mean` is the mean of the fit.
         """
@@ -200,7 +201,10 @@ class HeldOut:
 
 
 def judge(problem: Problem, data: Data, folds: Folds | Places, inner: Float, *, seed: int = 0) -> HeldOut:
-    """Return the results of a fit on held-out rows. `inner` has its components in the coordinates of its sums."""
+    """Return the results of a fit on held-out rows.
+
+    `inner` has the components of the fit, in the coordinates of ``data.sums(problem)``.
+    """
     whole = data.sums(problem)
     target = adjusted(whole.moments[0], problem.n_covariates)
     images, centre = target.apply(inner), center_of(problem, whole)
@@ -224,7 +228,7 @@ def judge(problem: Problem, data: Data, folds: Folds | Places, inner: Float, *, 
         endless = np.isinf(values)
         tops.append(np.abs(values).max(axis=1, keepdims=True))
         if endless.any():
-            # Without variance of the background, scale vectors so that the target has the variance of the fit.
+            # If the background does not vary along a vector, scale the vector to the target's variance in the fit.
             own, flat = to_host(target.variance(inner)), "the background"
             factors = factors * np.sqrt(np.where(endless & (theirs > 0.0), own / theirs, 1.0))
         # A difference is treated as zero if it is tiny compared with the largest difference of the fold.
@@ -237,7 +241,7 @@ def judge(problem: Problem, data: Data, folds: Folds | Places, inner: Float, *, 
             origin: Any = trains[0].origin
             away = held[-1].centres @ inside - ((whole.point(centre) - origin) @ found)[:, None]
         else:
-            # Subtract first: points can be far from zero along columns whose loadings are only rounding errors.
+            # Subtract the points before multiplying: the product of a point far from zero would have a large error.
             away = (held[-1].centres - centre) @ inside
         offsets.append(to_host(away))
         counts += [[part.total_weight for part in test] for test in tests]
@@ -280,8 +284,9 @@ def aligned(target: Moments, reference: Float, images: Float, folds: Sequence[Fl
     """Return the order and the signs that match the components of each fold to the reference components.
 
     Also return the target's variances along the matched components. Components are matched by the correlation of their
-    scores in the target, which does not depend on units. Ties, for example of rows along one line, are resolved by
-    angles. `images` is the target's covariance times the reference.
+    scores in the target, which does not depend on units. Components with equal correlations, for example if all rows
+    lie on one line, are matched by the angles between the vectors. `images` is the target's covariance times the
+    reference.
     """
     n_folds, width = len(folds), reference.shape[1]
     every = concat(folds, axis=1)
@@ -303,11 +308,11 @@ def aligned(target: Moments, reference: Float, images: Float, folds: Sequence[Fl
 def pooled(problem: Problem, held: Sequence[HeldVariances], counts: Float) -> dict[str, Float]:
     """Return fields of `HeldOut` from the pooled second moments of all folds, with jackknife errors over the folds.
 
-    `counts`, of shape (n_datasets, n_folds), are the weights of the rows of each fold.
+    `counts`, of shape (n_datasets, n_folds), are the sums of the weights of the rows of each dataset in each fold.
     """
     n_folds = counts.shape[1]
     target, backgrounds, steps, apart, fitted = map(np.concatenate, list(zip(*held, strict=True))[:5])
-    # The first entry uses all folds. Each further entry leaves one fold out.
+    # The first entry of `kept` uses all folds. Each further entry leaves one fold out.
     kept = np.vstack([np.ones(n_folds), 1.0 - np.eye(n_folds)]) * counts[:, None, :]
     shares = kept / kept.sum(axis=2, keepdims=True)
     means = np.einsum("ksf,fkd->skd", shares, steps)

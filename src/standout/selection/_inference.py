@@ -22,8 +22,8 @@ from standout.selection._leading import Statistic
 from standout.selection._resample import centred, make_deck
 from standout.sources import Mapped, Source, open_datasets, transformed
 
-# A test can end early once ENOUGH draws reach the observed value. With several values of a path, this is checked after
-# FIRST draws, because the spread of each value must be estimated.
+# A test can end early once ENOUGH draws reach the observed value. If the statistic uses several values of a path, the
+# test has at least FIRST draws, because the spread of each value over the draws must be estimated.
 ENOUGH, FIRST = 10, 19
 # Values are equal up to rounding if their relative difference is less than this.
 ROUNDING = 1e-7
@@ -41,10 +41,11 @@ class PermutationTest:
     Attributes
     ----------
     n_components : int
-        Number of significant components. The chance that it is too large is at most `level`.
+        Number of significant components. The chance that this number is too large is at most `level`.
     p_values : ndarray of shape (k,)
-        The p-value of each tested component: the share of draws with at least the observed statistic. It is never
-        smaller than the previous p-value, because a component is significant only if all components before it are.
+        The p-value of each tested component: the share of draws with at least the observed statistic. A p-value is
+        never smaller than the p-value of the component before, because a component is significant only if all
+        components before it are significant.
     statistics : ndarray of shape (k,)
         The statistic of the observed data, for each tested component. With a given shrinkage, α or ε, it is the
         logarithm of the leading ratio, or the leading difference of contrastive PCA. If the parameter was chosen by the
@@ -186,7 +187,7 @@ def opened(
     sources : list of Source
         The datasets in the coordinates of the problem, after the earlier steps of a pipeline.
     learned : list of ndarray, or None
-        The robust weights of each dataset. They are a factor of the weights in `sources`.
+        The robust weights of each dataset. The weights in `sources` are already multiplied by them.
     problem : Problem
         The problem of the fit, with the chosen numbers.
     """
@@ -225,11 +226,12 @@ def opened(
     if hasattr(estimator, "kernel"):
         estimator, mapping = copy(estimator), estimator.feature_map_
         if getattr(mapping, "counts", ()):
-            # Centre kernel values over all rows. Centred by dataset, they would lose the differences of the means.
+            # Subtract one mean over the rows of all datasets from the kernel values of a row. If the mean over each
+            # dataset were subtracted separately, differences between the means of the datasets would be lost.
             estimator.feature_map_ = replace(mapping, counts=(sum(mapping.counts),))
         sources = [Mapped(source, estimator._coordinates, None).at_once() for source in sources]
     posed = estimator.problem_
-    # Use the fitted number, because the rule of Ledoit and Wolf needs sums that draws do not have.
+    # Use the shrinkage of the fit as a number. The rule of Ledoit and Wolf needs sums that draws do not have.
     numeric = replace(posed, shrinkage=estimator.shrinkage_) if isinstance(posed.shrinkage, str) else posed
     return estimator, sources, learned, numeric
 
@@ -267,7 +269,7 @@ def count_components(
     chosen, columns_chosen : bool
         Whether the regularisation, or the number of columns, was chosen by the data.
     learned : list of ndarray or None
-        The robust weights of each dataset. They are a factor of the weights in `sources`.
+        The robust weights of each dataset. The weights in `sources` are already multiplied by them.
     most : int
         Maximum number of components to test.
     level, n_draws, n_jobs, seed, progress
@@ -306,7 +308,7 @@ def count_components(
             if number + 1 < most:
                 # Remove the component, at the value of the path with the largest observed statistic.
                 statistic = statistic.without_leading(int(np.argmax(values[0])))
-    # A component is significant only if all components before it are.
+    # A component is significant only if all components before it are significant.
     p_values = np.maximum.accumulate([p_value for p_value, _ in found] or np.zeros(0))
     statistics, draws = np.array([values[0] for _, values in found]), [values[1:] for _, values in found]
     count, counts = int(np.sum(p_values <= level)), tuple(map(len, draws))

@@ -39,8 +39,9 @@ LARGEST_LOG = 100.0
 LEAST_ITERATED = 192
 # With less shrinkage than this, inner products of rows lose too many digits.
 LEAST_SHRINKAGE = 1e-3
-# Maximum number of Lanczos steps, and the relative residual at which they end. The relative error of the value is then
-# about TOLERANCE², or the distance to the second largest value if these two are close. SMALLEST avoids a division by 0.
+# Maximum number of Lanczos steps, and the relative residual at which the steps end. The relative error of the largest
+# value is then about TOLERANCE². If the second largest value is close, the error can be as large as the distance
+# between the two values. SMALLEST avoids a division by 0.
 MOST_STEPS, TOLERANCE, SMALLEST = 200, 1e-3, 1e-300
 
 
@@ -73,7 +74,8 @@ class Statistic:
         one = replace(self.problem, n_components=1, n_columns=None if self.columns_chosen else self.problem.n_columns)
         every = [one]
         if self.chosen:
-            # Use fewer values of shrinkage if this costs little power.
+            # Shrinkage has four values. It has only two values with `n_columns`, or if the backgrounds have few rows
+            # per column (see `MANY_ROWS`).
             many = one.n_columns is None and self._n_against >= MANY_ROWS * sums.dimension
             every = grid(one, sums, REPRESENTATIVES if many else REPRESENTATIVES | {"shrinkage": FEW_SHRINKAGES})[1]
         if self.columns_chosen:
@@ -155,7 +157,8 @@ class Statistic:
         """Return the sums of a deal, added over the given thinnings."""
         deck = self.deck
         if self.problem.smooth is None and deck.scatters is None and deck.rows.shape[1] > deck.rows.shape[0]:
-            # Rows are wide. Scaling or choosing columns needs all columns, and new coordinates in every deal.
+            # The deck has wide rows instead of coordinates, because scaling or choosing columns needs all columns. New
+            # coordinates are computed in every deal.
             return deck.wide_sums(deck.hands(at, thinnings[0]), self.problem)
         target, *found = (reduce(add, own) for own in zip(*(deck.dealt(at, own) for own in thinnings), strict=True))
         for place, held in enumerate(self.held):

@@ -23,11 +23,11 @@ class MeanDifferences:
     ----------
     effect : ndarray of shape (n_features,)
         Difference of the means, target minus background, in units of the pooled standard deviation; 0 for a column
-        that is constant in both.
+        that is constant in the target and in the backgrounds.
     p_value, q_value : ndarray of shape (n_features,)
-        The p-value of Welch's t-test for independent rows, and the same corrected for the number of columns (Benjamini
-        and Hochberg). With subjects, the number of subjects replaces the number of rows. This is conservative, because
-        the mean of a subject varies less than a single row.
+        `p_value` is the p-value of Welch's t-test, which assumes independent rows. `q_value` is the p-value after a
+        correction for the number of columns (Benjamini and Hochberg). With subjects, the number of subjects replaces
+        the number of rows. This is conservative, because the mean of a subject varies less than a single row.
 
     Examples
     --------

@@ -32,15 +32,17 @@ from standout.selection._data import WideData
 from standout.selection._units import Numbers, Plan, plan_rows, plan_subjects, sums_of
 from standout.sources import Source
 
-# Rows are dealt one by one if there are at most this many rows, or more than this many columns. Otherwise blocks are
-# dealt.
+# Without subjects, single rows are dealt in three cases, and blocks of rows otherwise:
+# - the rows are in memory, and there are at most MOST_ROWS rows or more than MOST_COLUMNS columns;
+# - there are more columns than rows, and the problem has no `smooth`;
+# - the draws are for a permutation test, and the user's weights differ between the rows of a dataset (see `_placed`).
 MOST_ROWS, MOST_COLUMNS = 4000, 1024
-# Minimum and maximum number of blocks, and the maximum of numbers in their scatter matrices (512 MiB).
+# Minimum and maximum number of blocks, and maximum number of entries in the scatter matrices of all blocks (512 MiB).
 LEAST_UNITS, MOST_UNITS, MOST_NUMBERS = 32, 128, 2**26
 # Weights are equal if they differ by less than this share.
 SAME_WEIGHT = 1e-9
 # The robust middle is found in at most N_STEPS steps. SMALL_SHARE of the median squared distance is added to every
-# squared distance. Steps end when they are shorter than NEAR times the root of this addition.
+# squared distance. The search ends when a step is shorter than NEAR times the root of this added number.
 N_STEPS, SMALL_SHARE, NEAR = 60, 0.1, 1e-3
 # With fewer units than this (subjects, or very few rows), far units get smaller weights in the robust middle.
 FEW_UNITS = 30
@@ -247,8 +249,8 @@ def _residual_rows(sources: Sequence[Source], pooled: bool) -> list[Rows]:
     """Return the rows without the linear effects of the covariates.
 
     Removing the effects within a dataset makes its rows dependent, just as removing its mean does (see `centred`). For
-    deals (`pooled`), the effects are therefore estimated over all datasets together. If the remaining effect in a
-    dataset is larger than chance explains, it is shortened to its expected length.
+    deals (`pooled`), the effects are therefore estimated over all datasets together. An effect that remains within a
+    dataset is kept if chance explains it. A larger effect is shortened to its expected length.
     """
     given = [source.covariates for source in sources if source.covariates is not None]
     if not given:
@@ -315,7 +317,9 @@ def middle_of(rows: Float) -> Float:
 
 
 def centred(deck: Deck, own: bool) -> Deck:
-    """Return the deck with all rows centred at one point. With `own`, differences of the middles are limited first.
+    """Return the deck with all rows centred at one point.
+
+    With `own`, differences between the middles of the datasets are made smaller first.
 
     Rows that are centred at the middle of their dataset are not independent: their sum is nearly 0. Deals of few
     subjects in many columns then have other leading values than the observed data. Therefore differences of middles
@@ -331,7 +335,7 @@ def centred(deck: Deck, own: bool) -> Deck:
         counts, subjects = np.bincount(plan.homes)[:, None], plan.subjects
         stretch = np.sqrt(counts / (counts - 1))[plan.homes, 0]
         away = to_host(units - take(middles, plan.homes))
-        # Limit the distance of far units, because they hardly move a middle.
+        # Limit the distances of far units here, because the weights in `middle_of` limit their influence on a middle.
         sizes = np.linalg.norm(away, axis=1)
         away *= (stretch * np.minimum(1.0, FAR * np.median(sizes) / np.maximum(sizes, SMALLEST)))[:, None]
         steps = middles - weighted_sum(counts[:, 0] / len(away), middles)

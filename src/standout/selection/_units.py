@@ -47,7 +47,7 @@ class Plan:
     n_parts : int
     kind : {"rows", "blocks", "subjects"}
     fixed : ndarray of shape (n_datasets, 0 or 1)
-        The part of each dataset with the rows that are left over from the blocks. They do not change places.
+        The part of each dataset with the rows that are left over from the blocks. These rows do not change places.
     """
 
     keys: list[Numbers]
@@ -143,9 +143,9 @@ def plan_rows(counts: Sequence[int], most: int, rng: np.random.Generator) -> Pla
 
 
 def _in_blocks(counts: Sequence[int], most: int, rng: np.random.Generator) -> tuple[list[Numbers], Numbers, int]:
-    """Return random blocks of the members of each set, at most `most` blocks in total.
+    """Divide the members of each set into random blocks of equal size, at most `most` blocks in total.
 
-    These are the block of each member (-1 for left-over members), the set of each block, and the size of all blocks.
+    Return the block of each member (-1 for left-over members), the set of each block, and the size of the blocks.
     """
     size, n_blocks = 1, list(counts)
     if sum(counts) > most:
@@ -217,8 +217,8 @@ def _joined(subjects: Sequence[Numbers], sizes: Numbers, most: int, rng: np.rand
 def _rows_of_each(sizes: Numbers) -> int:
     """Return the number of rows to which all subjects are thinned. Subjects with fewer rows are left out.
 
-    It has the largest effective number of rows, a compromise between many rows of few subjects and few rows of many
-    subjects.
+    This number is a compromise between many rows of few subjects and few rows of many subjects. It is the number for
+    which the kept rows have the largest effective number, if the rows of a subject have the correlation `INTRACLASS`.
     """
     least = np.minimum(np.sum(sizes > 0, axis=1), 3)
     found = {}

@@ -29,8 +29,9 @@ def choose_weights(rule: str, sums: Sums, problem: Problem, *, solver: str = "au
     rule : {"worst-case", "joint", "spectral"}
         "worst-case" chooses the mixture with the smallest leading value, so that components stand out against every
         background. For ratios, this is a convex problem. "joint" maximises the leading value over weights and
-        components, as in the paper. Its maximum is always at a single background. "spectral" groups the views over a
-        grid of weights by spectral clustering, and chooses the middle of the largest group.
+        components, as in the paper. Its maximum is always at a single background. "spectral" solves the problem at
+        each point of a grid of weights, groups the solutions (views) by spectral clustering, and chooses the weights in
+        the middle of the largest group.
     sums : Sums
     problem : Problem
     """
@@ -60,7 +61,8 @@ def _worst_case(leading: Callable[[Float], float], n_backgrounds: int) -> Float:
 
     def value(point: Float) -> float:
         weights = np.maximum(point, 0.0)
-        # The tolerance of SLSQP is absolute, but values may have any size. Differences may also be negative.
+        # Divide by the size of the values, because the tolerance of SLSQP is absolute. The size is an absolute value,
+        # because differences may be negative.
         return leading(weights / weights.sum()) / size
 
     size = abs(leading(start)) or 1.0

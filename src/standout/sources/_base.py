@@ -22,7 +22,7 @@ Words: TypeAlias = npt.NDArray[np.object_]
 """Strings as Python objects."""
 T = TypeVar("T")
 
-# Attributes with one entry per row.
+# Attributes of a source that have one entry per row.
 BESIDE = ("weights", "subjects", "covariates", "ids", "labels")
 
 
@@ -34,7 +34,7 @@ class Batch:
     ----------
     rows : array or CSR array of shape (n_rows, n_features)
     start : int
-        Number of the first row, counted from 0 over the whole dataset.
+        Position of the first row in the whole dataset, counted from 0.
 
     Examples
     --------
@@ -129,7 +129,8 @@ class Source:
 
     def _check_beside(self, n_rows: int, least: bool = False) -> None:
         for what in BESIDE:
-            # With getattr, ids and labels would be read from files. These have one entry per row.
+            # `getattr` would read ids and labels from files. They need no check, because a file has one id and one
+            # label per row.
             fact = vars(self).get(what)
             if fact is not None and (len(fact) < n_rows if least else len(fact) != n_rows):
                 more = "at least " if least else ""
@@ -150,12 +151,15 @@ class Source:
         """Return the same dataset with all rows in memory."""
         if self.rows is not None:
             return self
-        # An iterator may reuse its buffer for the next batch.
+        # Copy the batches of an iterator, because it may reuse its buffer for the next batch.
         rows = stacked([batch.rows if self.again else copied(batch.rows) for batch in self.batches()])
         return InMemory(rows, self.name, self.keys)._beside(self)
 
     def _beside(self, other: Source, chosen: Any = None) -> Self:
-        """Copy the arrays with one entry per row from another source, or only the chosen entries."""
+        """Copy weights, subjects, labels and so on from another source.
+
+        `chosen` selects the entries of the rows that remain; None copies all entries.
+        """
         self.subject_names = other.subject_names
         for what in BESIDE:
             fact = getattr(other, what)
@@ -167,7 +171,7 @@ class Source:
         return self.select([place for place, key in enumerate(self.keys or ()) if key not in names])
 
     def words(self, names: Sequence[str]) -> dict[str, Words]:
-        """Return columns as words. For files, these can be columns that are not features."""
+        """Return columns by name, as arrays of objects. For files, columns that are not features can be named, too."""
         rows: Any = {name: self.select([(self.keys or []).index(name)]).loaded().rows for name in names}
         return {name: np.ravel(column).astype(object) for name, column in rows.items()}
 
@@ -212,7 +216,7 @@ class InMemory(Source):
             self.place = place(rows)
 
     def _read(self) -> Iterator[Rows]:
-        # Rows that are still to be converted are read in blocks.
+        # Rows that are not float32 or float64 are converted later. Reading blocks keeps the converted copies small.
         rows: Any = self.rows
         return iter([rows]) if getattr(rows.dtype, "char", "d") in "fd" else row_blocks(rows)
 
@@ -261,7 +265,7 @@ class Mapped(Source):
         return (self._change(batch).rows for batch in self.host.batches())
 
     def at_once(self) -> Source:
-        """Return the changed rows in memory if the underlying source is in memory."""
+        """Return the changed rows in memory if the underlying source is in memory, otherwise this source."""
         return self if self.host.rows is None else self.loaded()
 
     def map_reduce(self, function: Callable[[Batch], T], add: Callable[[T, T], T] = operator.add) -> T:
@@ -270,7 +274,7 @@ class Mapped(Source):
         size = max(3 * BLOCK_BYTES // (8 * max(self.width or 1, 1)), 1)
 
         def of_changed(batch: Batch) -> Any:
-            # Change a few rows at a time, because changed rows may be much wider.
+            # Change a few rows at a time, because changed rows may have many more columns.
             total = None
             for start in range(0, max(batch.n_rows, 1), size):
                 changed = change(Batch(row_slice(batch.rows, start, start + size), batch.start + start))
@@ -309,7 +313,10 @@ def add_known(add: Callable[[Any, Any], Any], first: Any, second: Any) -> Any:
 
 
 def checked_part(data: Any, name: str, keys: Keys, width: int, reference: str) -> Rows:
-    """Check a batch of a dataset, and bring its columns into the order of the reference."""
+    """Check a batch of a dataset, and put its columns into the order of `keys`.
+
+    Error messages name the `reference`, the data that have this order.
+    """
     own = keys_of(data)
     rows = as_rows(data, name, keys=own, min_rows=0)
     places = matched(own, rows.shape[1], name, keys, width, reference)
@@ -317,14 +324,14 @@ def checked_part(data: Any, name: str, keys: Keys, width: int, reference: str) -
 
 
 def regrouped(batches: Iterable[Batch]) -> Iterator[Batch]:
-    """Join small batches into blocks with enough rows for products."""
+    """Join small batches into larger blocks, because matrix products of few rows are slow."""
     held: list[Batch] = []
     n_held = 0
     for batch in batches:
         n_held += batch.n_rows
         width = max(batch.rows.shape[1], 1)
         if n_held < max(width, BLOCK_BYTES // (8 * width)):
-            # A copy, because a producer may reuse its buffer for the next batch.
+            # Copy the rows, because an iterator may reuse its buffer for the next batch.
             held.append(Batch(copied(batch.rows), batch.start))
             continue
         yield Batch(stacked([*(part.rows for part in held), batch.rows]), held[0].start if held else batch.start)
@@ -337,10 +344,13 @@ def regrouped(batches: Iterable[Batch]) -> Iterator[Batch]:
 
 
 def matched(keys: Keys, width: int, name: str, expected: Keys, limit: int, reference: str) -> Array | None:
-    """Return the positions of the expected columns, found by name; None if they are in order or have no names."""
+    """Return the positions of the expected columns in the data, found by name.
+
+    Return None if the columns are already in the expected order, or have no names.
+    """
     problems = [f"{name} has {width} features, but {reference} has {limit}"] if width != limit else []
     found, needed = set(keys or ()), set(expected or ())
-    # pandas numbers columns that have no names.
+    # pandas names columns 0, 1, 2 ... if they have no names. Such numbers are not compared with names.
     unnamed = list(range(limit)) in (keys, expected) and found != needed
     ordered = keys is None or expected is None or keys == expected or unnamed
     if not ordered and keys is not None and expected is not None:
@@ -356,7 +366,7 @@ def matched(keys: Keys, width: int, name: str, expected: Keys, limit: int, refer
 
 
 def check_place(at: tuple[str, str], name: str, expected: tuple[str, str], reference: str) -> None:
-    """Refuse rows if their library or device differs from the reference."""
+    """Refuse rows if their library or device differs from the expected one, which the `reference` has."""
     if at != expected:
         problem = f"{reference} is of {' on '.join(expected)}, but {name} is of {' on '.join(at)}"
         raise MixedArraysError(problem, advice="Give all datasets as arrays of one library, on one device.")

@@ -1,6 +1,6 @@
 """One form for all rows: float32 or float64 arrays, CSR arrays of SciPy, or arrays of another library.
 
-Every other module trusts this form. Whole numbers that a double would round are refused here, in every kind of input.
+Other modules do not check rows again. Whole numbers that float64 would round are refused here, for every kind of input.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def as_rows(data: Any, name: str, *, keys: Keys = None, finite: bool = True, min
         kind = InvalidTypeError if isinstance(error, TypeError) else InvalidValueError
         reason = " ".join(str(error).split())[:200].rstrip(". ")
         raise kind(f"{name} cannot be used: {reason}", advice="Give a table of real numbers.") from None
-    # scikit-learn's checks search for this wording.
+    # scikit-learn's checks of estimators search error messages for this wording.
     if rows.ndim != 2:
         found = "scalar" if rows.ndim == 0 else f"{rows.ndim}D"
         raise InvalidValueError(f"{name}: Expected 2D array, got {found} array instead", advice=RESHAPE)
@@ -102,7 +102,7 @@ def column_names(keys: Keys, name: str) -> tuple[str, ...] | None:
 
 
 def known(name: Any, parameter: str, names: Collection[Any], what: str) -> Any:
-    """Return the name if it is known. Otherwise raise an error with the known names and a similar one."""
+    """Return the name if it is known. Otherwise raise an error with the known names and one similar name."""
     if name not in names:
         close = get_close_matches(str(name), map(str, names), n=1)
         advice = f"Is {short(close[0])!r} meant?" if close else "Choose one of these."
@@ -132,7 +132,7 @@ def is_dispatched(data: Any) -> bool:
 
 
 def _converted(data: Any, name: str, keys: Keys) -> Rows:
-    """Convert data to rows; raise ValueError or TypeError with the reason if that fails."""
+    """Convert data to rows. If this is impossible, raise ValueError or TypeError with the reason."""
     for kind in NO_TABLES.keys() & {kind.__name__ for kind in type(data).__mro__}:
         raise InvalidTypeError(f"{name} is a {type(data).__name__}, which is not a table", advice=NO_TABLES[kind])
     if is_sparse(data):
@@ -146,13 +146,14 @@ def _converted(data: Any, name: str, keys: Keys) -> Rows:
         raise ValueError(f"there are masked entries, the first at {first}")
     values = np.asarray(data)
     if isinstance(data, list | tuple) and values.dtype.kind == "f" and np.any(np.abs(values) >= LARGEST_INTEGER):
-        # If a list has decimals, NumPy rounds large whole numbers. Objects are checked one by one.
+        # In a list with a decimal number, NumPy rounds large whole numbers. As objects, the numbers are checked one by
+        # one.
         values = np.asarray(data, dtype=object)
     return floats(values)
 
 
 def floats(values: npt.NDArray[Any]) -> Array:
-    """Return an array in float32 or float64; raise ValueError or TypeError with the reason if that fails."""
+    """Convert an array to float32 or float64. If this is impossible, raise ValueError or TypeError with the reason."""
     kind = values.dtype.kind
     if kind == "f":
         same = values.dtype.itemsize in (4, 8)
@@ -199,14 +200,14 @@ def is_missing(value: Any) -> bool:
 
 
 def parsed(values: npt.NDArray[Any]) -> Float:
-    """Convert values to float64. Words, such as files have, are parsed; missing values become NaN."""
+    """Convert values to float64. Words are parsed as numbers, and missing values become NaN."""
     if values.dtype.kind not in "OU":
         return floats(values).astype(np.float64, copy=False)
     return np.array([np.nan if is_missing(value) else float(value) for value in values.tolist()])
 
 
 def word(value: Any) -> str:
-    """Return a value as a word: 3.0 as 3, and a missing value as the empty string."""
+    """Return a value as a string. The number 3.0 becomes "3", and a missing value becomes the empty string."""
     if is_missing(value):
         return ""
     if isinstance(value, float) and value.is_integer():
@@ -221,7 +222,7 @@ def on_host(given: Any) -> Any:
 
 def per_row(given: Any, n_rows: int | None, name: str, parameter: str) -> npt.NDArray[Any]:
     """Return values as an array with one value per row."""
-    # In a list, NumPy would turn numbers and missing values among words into words.
+    # If a list mixes words with numbers or missing values, NumPy would turn all of them into words.
     values = np.asarray(on_host(given), dtype=object if isinstance(given, list | tuple) else None)
     values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
     if values.ndim != 1 or (n_rows is not None and len(values) != n_rows):
@@ -233,7 +234,7 @@ def per_row(given: Any, n_rows: int | None, name: str, parameter: str) -> npt.ND
 
 
 def as_words(given: Any, n_rows: int | None, name: str, parameter: str) -> npt.NDArray[Any]:
-    """Return the subjects of rows as text; whole numbers have no decimal point."""
+    """Return the subject of each row as a string. The number 3.0 becomes "3"."""
     words = [word(value) for value in per_row(given, n_rows, name, parameter).tolist()]
     if "" in words:
         problem = f"names no subject for row {words.index('')} of {name}"
@@ -256,7 +257,7 @@ def _sparse_rows(data: Any) -> Rows:
 
 
 def _foreign_rows(rows: Any) -> Rows:
-    """Return an array of another library in float32 or float64, on its device."""
+    """Convert an array of another library to float32 or float64. It stays on its device."""
     xp = namespace(rows)
     if not xp.isdtype(rows.dtype, ("bool", "integral", "real floating")):
         raise ValueError(f"Complex data not supported ({rows.dtype})")
@@ -293,7 +294,7 @@ def _frame_rows(data: Any, keys: list[Any], name: str) -> Array:
     for reason, names in wrong.items():
         problem = f"{name} cannot be used: {reason} in {listed('column', names)}"
         raise InvalidValueError(problem, advice="Drop these columns or turn them into numbers.")
-    # The result is in single precision only if all columns are.
+    # The result is float32 only if all columns are float32.
     rows = np.empty(data.shape, np.result_type(np.float32, *(column.dtype for column in found)), order="F")
     for position, column in enumerate(found):
         rows[:, position] = column
@@ -308,7 +309,8 @@ def column_numbers(column: Any) -> Array:
     if values.dtype.kind in "OU" and any(isinstance(value, str) for value in values[:1000].tolist()):
         raise ValueError("found text")
     if values.dtype.kind == "f" and "int" in str(kind).lower():
-        # Missing values turned whole numbers into floats: check the original numbers, which floats could round.
+        # Missing values have turned a column of whole numbers into floats. Check the original whole numbers, because
+        # floats may have rounded them.
         drop = next(name for name in ("dropna", "drop_nulls", "drop_null") if hasattr(column, name))
         floats(np.asarray(getattr(column, drop)()))
     return floats(values)

@@ -1,4 +1,4 @@
-"""Differences, blocks of time and rows within subjects; and sources for steps of a pipeline, devices and Dask."""
+"""Compute differences, blocks of time and rows within subjects; sources for pipeline steps, devices and Dask."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def differences(before: Any, after: Any) -> Float:
     Row i of both tables is the same subject. Properties of a subject that are in both measurements cancel. Differences
     are divided by √2. Differences of two replicates then have the variance of one measurement about the subject's mean.
 
-    For a before/after design, these differences are the target. Differences of two measurements of one state are the
-    background.
+    In a study of before and after, use differences of the two states as the target. Use differences of two measurements
+    of the same state as the background.
 
     Parameters
     ----------
@@ -63,10 +63,10 @@ def blocks(n_rows: int, length: int, name: str) -> npt.NDArray[np.str_]:
     n_rows : int
         Number of rows, in the order of time.
     length : int
-        Rows of a block: longer than the time over which rows depend on each other.
+        Number of rows of a block. A block should be longer than the time over which rows depend on each other.
     name : str
-        Beginning of the names of the blocks. Use a different one for each dataset, because blocks of the same name are
-        one subject.
+        Beginning of the names of the blocks. Use a different beginning for each dataset, because blocks of the same
+        name are one subject.
 
     Returns
     -------
@@ -87,8 +87,8 @@ def blocks(n_rows: int, length: int, name: str) -> npt.NDArray[np.str_]:
 def within(X: Any, groups: Any) -> Float:
     """What varies within subjects, apart from differences between them?
 
-    Return the rows minus the mean of their subject, times √(n / (n - k)) for n rows of k subjects. The factor restores
-    the variance that is lost because the means are estimated.
+    Subtract from each row the mean of its subject, and multiply the result by √(n / (n - k)), for n rows of k subjects.
+    The factor restores the variance that is lost because the means are estimated.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def transformed(source: Source, steps: Sequence[Any]) -> Mapped:
 
     The transformers must work row by row.
     """
-    # Each thread has separate settings of scikit-learn. Batches may be processed in other threads.
+    # scikit-learn's settings are separate in each thread. Keep the current settings for threads that process batches.
     settings, name = get_config(), f"{source.name} after the steps before the last"
     columns = source.keys if source.columns and hasattr(steps[0], "feature_names_in_") else None
 
@@ -155,9 +155,11 @@ def transformed(source: Source, steps: Sequence[Any]) -> Mapped:
 
 # --- devices ----------------------------------------------------------------------------------------------------------
 
-# Number of sums of Dask that are added in a task. With more, fewer partial sums are sent, but a task needs more memory.
+# Number of partial sums that one Dask task adds. With a larger number, workers send fewer sums to each other, but a
+# task needs more memory.
 FAN_IN = 8
-# Size of a batch for a device. With smaller batches, the device would wait for calls. Larger batches need more memory.
+# Size of a batch for a device. With smaller batches, the device would often wait for the next call of a function.
+# Larger batches need more memory.
 BATCH_BYTES = 256 * 2**20
 T = TypeVar("T")
 
@@ -175,7 +177,8 @@ class OnDevice(Mapped):
             return overlapped_copies(self._on_host(), self._device)
         return (self._xp.asarray(np.array(batch), device=self._device) for batch in self._on_host())
 
-    # `_read` copies the batches to the device. `Mapped.map_reduce` would use the batches of the host.
+    # Use `Source.map_reduce`, which gets batches on the device from `_read`. `Mapped.map_reduce` would use batches on
+    # the host.
     map_reduce = Source.map_reduce
 
     def _on_host(self) -> Iterator[Array]:
@@ -242,7 +245,7 @@ def overlapped_copies(batches: Iterator[Array], device: Any) -> Iterator[Any]:
     """Copy each batch to a CUDA device of PyTorch while the previous one is processed.
 
     A separate thread copies a batch into page-locked memory, which PyTorch reuses, and starts the transfer on a
-    separate stream. The caller's stream waits for the end of the transfer. No thread has to wait for it.
+    separate stream. Only the caller's CUDA stream waits for the end of the transfer. No thread waits.
     """
     torch = import_module("torch")
     device = torch.empty(0, device=device).device
@@ -263,7 +266,8 @@ def overlapped_copies(batches: Iterator[Array], device: Any) -> Iterator[Any]:
             rows, arrival = sent
             current = torch.cuda.current_stream(device)
             current.wait_event(arrival)
-            # The memory belongs to another stream. It must not be reused while this stream works on it.
+            # The memory of `rows` belongs to the sender's stream. It must not be reused while the caller's stream works
+            # on `rows`.
             rows.record_stream(current)
             yield rows
 
@@ -279,7 +283,7 @@ def is_dask(data: Any) -> bool:
 
 
 class DaskBlocks(Source):
-    """A Dask array or frame. Functions of its blocks are computed and summed on the workers."""
+    """A Dask array or frame. Workers apply a function to each block, and sum the results."""
 
     def __init__(self, data: Any, name: str, keys: Keys = None) -> None:
         self.name = name
@@ -307,12 +311,15 @@ class DaskBlocks(Source):
 
     @cached_property
     def _blocks(self) -> list[Any]:
-        """The delayed blocks. They are made only once, because Dask may join files when it optimises."""
+        """The delayed blocks, made once, so that all steps use the same blocks.
+
+        When Dask optimises, it may join files into larger blocks.
+        """
         return list(np.ravel(self.data.to_delayed()))
 
     @property
     def _check(self) -> Callable[[Any, int], Rows]:
-        # The returned function must not hold the data, because Dask would send them to every worker.
+        # The returned function must not refer to `self`, because Dask would send all data to every worker.
         name, keys, width = self.name, self.keys, self.width or 0
         return lambda block, number: checked_part(block, f"block {number + 1} of {name}", keys, width, "the whole")
 
@@ -320,7 +327,7 @@ class DaskBlocks(Source):
         return (self._check(block.compute(), number) for number, block in enumerate(self._blocks))
 
     def map_reduce(self, function: Callable[[Batch], T], add: Callable[[T, T], T] = operator.add) -> T:
-        """Sum the results of a function over the blocks, in a tree whose order does not depend on the scheduler."""
+        """Sum the results of a function over the blocks. The order of additions does not depend on Dask's scheduler."""
         dask = import_module("dask")
         known = hasattr(self.data, "chunks") and not np.isnan(self.data.shape[0])
         counts = self.data.chunks[0] if known else dask.compute(*(dask.delayed(len)(block) for block in self._blocks))
@@ -333,7 +340,8 @@ class DaskBlocks(Source):
             rows = check(block, number)
             return function(Batch(rows, start)) if rows.shape[0] else None
 
-        # A delayed function is sent once, and not with every block. It can be large.
+        # A delayed function is sent only once, not with every block. This saves time if the function holds large
+        # arrays.
         shared = dask.delayed(of_block, pure=False, traverse=False)
         sums = [shared(block, number, starts[number]) for number, block in enumerate(self._blocks)]
         while len(sums) > 1:

@@ -19,10 +19,10 @@ from standout.sources._functions import DaskBlocks, is_dask
 Dataset: TypeAlias = Any
 """A table of real numbers: array, nested list, frame (pandas, polars, Arrow), sparse array, array of another library,
 xarray.DataArray, Dask array or frame, `standout.scan`, or an iterator of batches."""
-# An array that has to be converted to float64, and would then be larger, is converted a block at a time.
+# An array that would be larger than this in float64 is converted to float64 a block at a time.
 LARGE_BYTES = 2**30
-# If the sum of the weights is outside of these limits, they are divided by the largest weight. Otherwise products of
-# weights would be out of range.
+# If the sum of the weights is outside of these limits, each weight is divided by the largest weight. Without this,
+# products of weights could be too large or too small for float64.
 LEAST_WEIGHT, MOST_WEIGHT = 1e-9, 1e15
 
 
@@ -35,11 +35,11 @@ def open_dataset(
     ----------
     data : array, frame, sparse array, Dask array or frame, iterator of batches, or Source
     name : str
-        Its name in messages.
+        The name of the dataset in messages.
     columns : sequence of str, optional
         The columns to use, in this order, if the data have names. Other columns are left out.
     gaps : bool
-        Whether missing values are kept.
+        Whether missing values are kept as NaN.
 
     Returns
     -------
@@ -63,7 +63,7 @@ def open_dataset(
             as_rows(data.rows, name, keys=data.keys)
     elif is_dask(data) or (hasattr(data, "dims") and is_dask(data.data)):
         source = DaskBlocks(data if is_dask(data) else data.data, name, keys_of(data))
-    # An iterator with a length is a collection, such as the epochs of MNE.
+    # An iterator with a length, such as MNE's epochs, is a whole table and not a stream of batches.
     elif isinstance(data, Iterator) and not hasattr(data, "__len__"):
         source = Stream(data, name)
     else:
@@ -79,7 +79,7 @@ def open_dataset(
 
 
 def _places(columns: Sequence[str], keys: list[Any], name: str) -> list[int]:
-    """Return the positions of the columns of the fit in other data."""
+    """Return the position of each column of the fit in new data."""
     places = {key: position for position, key in enumerate(keys)}
     missing = [column for column in columns if column not in places]
     if missing:
@@ -110,16 +110,18 @@ def open_datasets(
         The target; with `target_label`, rows of all labels.
     background : dataset, or list or tuple of datasets, default=None
     sample_weight, groups, adjust : array-like, str or None
-        Weights, subjects and covariates of the rows of X. A string names a column of a frame or of files, which is
-        then not a feature. `adjust` may be a list of such names.
+        Weights, subjects and covariates of the rows of X. A string names a column of a frame or of files. This column
+        is then not used as a feature. `adjust` may be a list of such names.
     background_sample_weight, background_groups, background_adjust : array-like, str, list or None
-        The same for the background; a list with an entry for each of several backgrounds.
+        Weights, subjects and covariates of the rows of the background. For several backgrounds, give a list with one
+        entry for each background.
     y : array-like or str, default=None
-        The label of each row, with `target_label`.
+        The label of each row of X. It is used only with `target_label`.
     target_label : object, default=None
         Rows with this label are the target. The rows of each other label are one background, in sorted order.
     finite : bool, default=True
-        Search arrays for NaN and infinity. False saves this pass over the rows, if sums of the rows show such values.
+        Whether to search arrays for NaN and infinity. Use False if the caller finds such values in sums of the rows:
+        this saves a pass over the rows.
 
     Returns
     -------
@@ -140,7 +142,7 @@ def open_datasets(
         advice = "Set `target_label` to None to pass the background, or pass the labels y alone."
         raise InvalidValueError("both `target_label` and a background are given", advice=advice)
     if y is not None and target_label is None:
-        # A table in place of y is probably a background.
+        # A table that is given as y is probably meant as the background.
         shape: Any = getattr(y, "shape", ())
         if isinstance(y, Source | Iterator) or (len(shape) == 2 and shape[1] != 1):
             advice = "Pass the background by its name: fit(X, background=...). Labels of rows need `target_label`."
@@ -157,7 +159,7 @@ def open_datasets(
     datasets = [
         _with_facts(data, name, {what: values[number] for what, values in facts.items()})
         if facts
-        # With weights, rows are always searched: a sum may not show NaN in a row of weight zero.
+        # With weights, always search the rows: sums may leave out rows of weight zero, and then do not show their NaN.
         else open_dataset(data, name, gaps=not finite and (isinstance(data, np.ndarray) or looks_foreign(data)))
         for number, (data, name) in enumerate(zip(given, names, strict=True))
     ]
@@ -199,12 +201,12 @@ def as_backgrounds(background: Any, target: Any = None) -> list[Any]:
 
 
 def for_each(own: Any, others: Any, parameter: str, n_datasets: int) -> list[tuple[Any, str]]:
-    """Return the weights, subjects or covariates of each dataset, and the name of the parameter that has them."""
+    """For each dataset, return its weights, subjects or covariates, and the name of the parameter that gave them."""
     theirs, n_others = f"background_{parameter}", n_datasets - 1
     if others is None and _names(own, parameter):
         return [(own, parameter)] * n_datasets
-    # A list may have one entry for each background. Its strings are names of columns. With one background, a list of
-    # strings has the values of its rows.
+    # With several backgrounds, a list has one entry for each background, and a string in it names a column. With one
+    # background, a list of strings has one value for each row.
     parts = list(others) if isinstance(others, list | tuple) else []
     several = all(
         part is None or (hasattr(part, "__len__") and (n_others > 1 or not isinstance(part, str))) for part in parts
@@ -221,14 +223,14 @@ def for_each(own: Any, others: Any, parameter: str, n_datasets: int) -> list[tup
 
 
 def _names(given: Any, parameter: str) -> list[str]:
-    """Return a list of names of columns if the parameter has such names, otherwise an empty list."""
+    """Return the names of columns that a parameter has. If it has values instead of names, return an empty list."""
     several = [given] if isinstance(given, str) else given
     is_list = isinstance(several, list | tuple) and (parameter in ("adjust", "covariates") or several is not given)
     return list(several) if is_list and all(isinstance(name, str) for name in several) else []
 
 
 def _with_facts(data: Any, name: str, facts: dict[str, tuple[Any, str]]) -> Source:
-    """Open a dataset with its weights, subjects, covariates and labels. Columns named for these are not features."""
+    """Open a dataset with its weights, subjects, covariates and labels. Columns used for these are not features."""
     named = {what: _names(value, what) for what, (value, _) in facts.items()}
     columns = {column: facts[what][1] for what, several in named.items() for column in several}
     left, words = _split(data, name, columns) if columns else (data, {})
@@ -244,7 +246,7 @@ def _with_facts(data: Any, name: str, facts: dict[str, tuple[Any, str]]) -> Sour
 
 
 def _split(data: Any, name: str, columns: dict[str, str]) -> tuple[Any, dict[str, Any]]:
-    """Separate named columns from the features; `columns` maps each name to the parameter that has it."""
+    """Separate named columns from the features; `columns` maps each name to the parameter that uses it."""
     is_source = isinstance(data, Source)
     keys = (getattr(data, "known_columns", None) or data.keys if is_source else keys_of(data)) or []
     for column, parameter in columns.items():
@@ -295,7 +297,11 @@ def _as_columns(given: Any, n_rows: int | None, name: str, parameter: str) -> di
 
 
 def _code_covariates(datasets: list[Source]) -> None:
-    """Turn covariates into numbers, in the same way in all datasets. Each word but the first is a column of 0 and 1."""
+    """Turn covariates into numbers, in the same way in all datasets.
+
+    A covariate of words becomes columns of 0 and 1: one column for each different word, except the first in sorted
+    order.
+    """
     tables: list[Any] = [data.covariates for data in datasets]
     if len({len(table) for table in tables}) > 1:
         problem = "`adjust` and `background_adjust` have different numbers of covariates"
@@ -315,7 +321,8 @@ def _code_covariates(datasets: list[Source]) -> None:
             if bad.any():
                 problem = f"has no value of {key!r} for row {int(np.argmax(bad))} of {data.name}"
                 raise InvalidValueError(problem, parameter="adjust", advice="Fill it in, or leave such rows out.")
-        # Subtract the mean of all datasets, not the mean of each: ``center="background"`` compares their means.
+        # Subtract the mean over all datasets. Separate means would remove differences of a covariate between datasets,
+        # which are needed when ``center="background"`` compares the means of the datasets.
         coded.append(numbers - numbers.mean(axis=0))
     for data, part in zip(datasets, np.split(np.column_stack(coded), ends), strict=True):
         if 2 * part.shape[1] > len(part):
@@ -359,7 +366,7 @@ def as_labels(given: Any, n_rows: int | None, name: str = "X", parameter: str = 
 def _by_label(whole: Source, target_label: Any) -> list[Source]:
     """Split a dataset into the target and one background for each other label."""
     if whole.labels is None:
-        # scikit-learn's checks search for this wording.
+        # scikit-learn's checks of estimators search error messages for this wording.
         advice = "With `target_label`, fit needs one label per row."
         raise InvalidValueError("requires y to be passed, but the target y is None", advice=advice)
     labels = np.asarray(whole.labels)
