@@ -66,7 +66,7 @@ MOST_WORKERS = 4
 
 
 class _Thread(local):
-    """Whether a thread is one of the threads of `in_order`. Its products must then let the other threads run."""
+    """Whether this thread belongs to `in_order`. Its dense products then use NumPy, which lets other threads run."""
 
     is_one_of_several = False
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from standout._messages import FileError, InvalidValueError, MissingFileError, require_extra, short, shown
 
-# The name of a draft contains the name of the final file. Names longer than this are shortened.
+# The name of a draft contains the name of the final file, shortened if it has more than this number of characters.
 LONGEST_NAME = 60
 
 Item = TypeVar("Item")

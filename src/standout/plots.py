@@ -226,7 +226,7 @@ def _largest(ax: Any, model: Any, values: Float, count: int, names: Any, real: A
 
 
 def _intervals(ax: Any, ratios: Any, intervals: Any, spread: Any = None, real: Any = True) -> Any:
-    """Draw ratios with intervals, hollow if not significant, and the ratios without the shift of the mean as dashes."""
+    """Draw ratios, hollow if not significant, and intervals. Dashes are the ratios without the shift of the mean."""
     if not np.isfinite(ratios).any():
         raise InvalidValueError("there is no held-out ratio", advice="Fit with a background and folds (`cv`).")
     ax, number = _axes(ax), np.arange(1, len(ratios) + 1)

@@ -89,7 +89,7 @@ class LinearTransformer(IncrementalTransformer):
             return self._fit_problem(data, folds, reason, seed, **fields)
 
     def _keep_linear(self, fit: Fit, data: Data) -> None:
-        """Set the fitted attributes, with components in units of the background's standard deviation."""
+        """Set the fitted attributes. Components are divided by the background's standard deviation along them."""
         unit = self._keep_fit(fit)
         inner, moments = fit.inner / unit, fit.moments
         self.components_ = columns_as_rows(fit.solution.vectors / unit)

@@ -47,7 +47,7 @@ __all__ = [
 for _class in (Kernel, NamedKernel, PrecomputedKernel, SumKernel):
     _class.__module__ = __name__
 
-# The whole kernel matrix is factorised up to this many rows of all datasets together.
+# If all datasets together have at most this number of rows, "auto" factorises the whole kernel matrix.
 EXACT_ROWS = 3000
 # Largest number of landmarks if the user does not choose it.
 DEFAULT_RANK = 1000

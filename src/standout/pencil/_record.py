@@ -324,8 +324,8 @@ def finish(
     difference = xp.where(infinite, b_vectors, a_vectors - finite_values * b_vectors)
     # If a value is zero, ``A u`` is also zero. The residual of such a value is relative to the leading value.
     leading = largest(finite_values) * float(np.sqrt(np.finfo(np.float64).eps))
-    # In a difference ``A u``, the added and the subtracted part can cancel. So residuals are relative to the added
-    # part.
+    # If A is a difference, the added and the subtracted part of ``A u`` can cancel. So residuals are relative to the
+    # added part.
     added = a_vectors if pencil.a.is_nonnegative else pencil.a.added.apply(vectors)
     size = xp.maximum(column_norms(added), leading * column_norms(b_vectors))
     residuals = column_norms(difference) / xp.where(size > 0, size, 1.0)

@@ -428,7 +428,7 @@ class Controls:
         self.variances = self.rows.var(0, ddof=1)
 
     def centred(self, rows: Array, groups: Codes | None) -> tuple[Array, Codes | None, float]:
-        """Return rows minus their control mean, their groups, and the effective number of control rows."""
+        """Subtract the control means from rows. Return the rows, their groups and the effective number of controls."""
         cells = groups if self.kind == "within" and groups is not None else np.zeros(len(rows), dtype=np.intp)
         known = self.counts[cells] > 0
         share = np.bincount(cells[known], minlength=len(self.counts)) / max(known.sum(), 1)

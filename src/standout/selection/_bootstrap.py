@@ -172,7 +172,7 @@ class _Refit:
         self.deck = make_deck(sources, weights, problem, rng, spanned=True, thinned=False)
         self.problem, self.linear = replace(problem, n_covariates=0), linear
         once = np.ones(len(self.deck.plan.homes))
-        # Reference values: with every unit drawn once, these are the values of the fit.
+        # Drawing every unit once gives the data of the fit. The values below are the reference for all draws.
         self.target = self._moments(once)[0]
         self.reference = components if self.deck.span is None else self.deck.span.drop(components)
         self.images = self.target.apply(self.reference)

@@ -205,8 +205,8 @@ def for_each(own: Any, others: Any, parameter: str, n_datasets: int) -> list[tup
     theirs, n_others = f"background_{parameter}", n_datasets - 1
     if others is None and _names(own, parameter):
         return [(own, parameter)] * n_datasets
-    # With several backgrounds, a list has one entry for each background, and a string in it names a column. With one
-    # background, a list of strings has one value for each row.
+    # With several backgrounds, `others` can be a list with one entry for each background. A string in this list is the
+    # name of a column. With one background, a list of strings is the entry of this background.
     parts = list(others) if isinstance(others, list | tuple) else []
     several = all(
         part is None or (hasattr(part, "__len__") and (n_others > 1 or not isinstance(part, str))) for part in parts
