@@ -190,10 +190,11 @@ class _Stack:
     ) -> tuple[Float, Float] | None:
         """Return eigenvalues and vectors at some values of the parameter, by iterations.
 
-        Return None if B is singular, or if the iterations stay far from the `tolerance`. A few more vectors than `count` are returned. Iterations start from the best vectors in `span`. If `span` is
-        None, they start from random vectors. For a ratio, the iterations use ``L⁻¹ A L⁻ᵀ`` with ``B = L Lᵀ``. For a
-        difference, they use ``L⁻¹ E L⁻ᵀ`` with ``σ E - A = L Lᵀ``. Here σ must be just above all eigenvalues: it is
-        increased until the factor L exists.
+        Return None if B is singular, or if the iterations stay far from the `tolerance`. A few more vectors than
+        `count` are returned. Iterations start from the best vectors in `span`. If `span` is None, they start from
+        random vectors. For a ratio, the iterations use ``L⁻¹ A L⁻ᵀ`` with ``B = L Lᵀ``. For a difference, they use
+        ``L⁻¹ E L⁻ᵀ`` with ``σ E - A = L Lᵀ``. Here σ must be just above all eigenvalues: it is increased until the
+        factor L exists.
         """
         xp, target, n_values = namespace(self.matrices), self.matrices[:, 0], len(places)
         n_folds, size = target.shape[:2]
