@@ -8,7 +8,7 @@ import re
 import shutil
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from itertools import chain, count
 from pathlib import Path
@@ -17,6 +17,7 @@ from uuid import uuid4
 
 import numpy as np
 
+from standout._arrays import in_order
 from standout._messages import FileError, InvalidValueError, MissingFileError, require_extra, short, shown
 
 # The name of a draft contains the name of the final file, shortened if it has more than this number of characters.
@@ -208,23 +209,39 @@ def write_csv(
     """
     require_extra("pyarrow", "files", "writing tables")
     import pyarrow as pa
-    from pyarrow import csv, parquet
+    from pyarrow import parquet
 
     tables = (_as_table(part, spreadsheet) for part in ([columns] if isinstance(columns, Mapping) else columns))
     first, final = next(tables), Path(path).expanduser()
     suffixes = {suffix.lower() for suffix in final.suffixes[-2:]}
-    options = csv.WriteOptions(delimiter="\t" if suffixes & {".tsv", ".tab"} else ",", batch_size=2**14)
-    make = parquet.ParquetWriter if suffixes & {".parquet", ".pq"} else partial(csv.CSVWriter, write_options=options)
+    every = (table.cast(first.schema) for table in chain([first], tables))
     # Python opens the file, not Arrow. Python accepts file names that are not valid text, and its error messages are
     # short.
     with (
         whole_file(final, replace=replace) as place,
         place.open("wb") as file,
         pa.CompressedOutputStream(file, "gzip") if ".gz" in suffixes else pa.PythonFile(file, "w") as stream,
-        make(stream, first.schema) as writer,
     ):
-        for table in chain([first], tables):
-            writer.write_table(table.cast(first.schema))
+        if suffixes & {".parquet", ".pq"}:
+            with parquet.ParquetWriter(stream, first.schema) as writer:
+                for table in every:
+                    writer.write_table(table)
+            return
+        delimiter = "\t" if suffixes & {".tsv", ".tab"} else ","
+        with closing(in_order(partial(_as_text, delimiter), enumerate(every))) as texts:
+            for text in texts:
+                stream.write(text)
+
+
+def _as_text(delimiter: str, numbered: tuple[int, Any]) -> Any:
+    """Return the text of a table. Only the table with the number 0 has a line with the names of the columns."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    number, table = numbered
+    stream = pa.BufferOutputStream()
+    csv.write_csv(table, stream, csv.WriteOptions(include_header=number == 0, delimiter=delimiter, batch_size=2**14))
+    return stream.getvalue()
 
 
 def _as_table(columns: Mapping[str, Any], spreadsheet: bool) -> Any:

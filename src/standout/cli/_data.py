@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from glob import has_magic
+from operator import methodcaller
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,6 +17,7 @@ import click
 import numpy as np
 
 import standout
+from standout._arrays import in_order
 from standout._messages import InvalidValueError, collected_warnings, listed
 from standout.cli._display import Display, printable
 from standout.cli._options import FITTED_AS, refuse
@@ -232,7 +234,7 @@ def _loaded(scans: list[Any], options: dict[str, Any], display: Display) -> list
         display.stage(f"the files are read in parts ({needed / 1e9:.1f} GB needed, {available / 1e9:.1f} GB available)")
         return scans
     display.stage(f"reading {', '.join(scan.name for scan in scans)}")
-    return [scan.loaded() for scan in scans]
+    return list(in_order(methodcaller("loaded"), scans))
 
 
 def _available() -> float:

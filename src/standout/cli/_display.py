@@ -102,7 +102,9 @@ class Display:
         self.moves = not quiet and sys.stderr is not None and sys.stderr.isatty()
         # A progress bar of rich, with the time left. It is drawn only on a terminal.
         self._bar: Any = None
-        self._stage, self._part = "", ""
+        self._stage = ""
+        # The work of each part of the stage: how much is done, and how much there is. Files are read at the same time.
+        self._parts: dict[str, tuple[float, float]] = {}
 
     @contextlib.contextmanager
     def working(self) -> Iterator[None]:
@@ -126,7 +128,7 @@ class Display:
     def stage(self, words: str) -> None:
         """Begin the next stage."""
         SIGNALS.check()
-        self._stage, self._part = printable(words), ""
+        self._stage, self._parts = printable(words), {}
         for task in self._bar.task_ids:
             self._bar.remove_task(task)
         self._bar.add_task(self._stage, total=None)
@@ -136,10 +138,10 @@ class Display:
     def progress(self, what: str, done: float, total: float) -> None:
         """Show how much of a stage is done."""
         SIGNALS.check()
-        change = self._bar.update if what == self._part else self._bar.reset
-        self._part = what
+        self._parts[what] = done, total
+        done, total = map(sum, zip(*list(self._parts.values()), strict=True))
         for task in self._bar.task_ids:
-            change(task, total=total, completed=done, description=f"{self._stage}: {what}")
+            self._bar.update(task, total=total, completed=done, description=f"{self._stage}: {what}")
 
     def say(self, words: str = "") -> None:
         """Print a line of the result; if the reader has closed the pipe, go on without printing."""

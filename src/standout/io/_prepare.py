@@ -21,6 +21,9 @@ from standout.io._scan import Scan
 from standout.sources import Batch, Mapped, Source, open_dataset
 from standout.sources._open import as_backgrounds
 
+# Constant columns are searched in this number of rows first.
+SOME_ROWS = 1000
+
 
 class Preparation(TransformerMixin, BaseEstimator):
     """How do I prepare rows with counts or missing values for a fit?
@@ -147,12 +150,16 @@ class Preparation(TransformerMixin, BaseEstimator):
     def _drop_constant(self, datasets: Sequence[Source], strict: bool) -> None:
         """Leave out constant columns, with a warning. If `strict`, refuse them."""
         every: list[Any] = [data.rows for data in datasets]
-        ends = [
-            min_max_axis(rows, 0, ignore_nan=True) if is_sparse(rows) else (np.fmin.reduce(rows), np.fmax.reduce(rows))
-            for rows in every
-        ]
-        varies = np.fmin.reduce([low for low, _ in ends]) < np.fmax.reduce([high for _, high in ends])
-        if varies.all() or not varies.any():
+        # In most data all columns vary in the first rows, so that the other rows need not be read.
+        for some in ([rows[:SOME_ROWS] for rows in every], every):
+            ends = [
+                min_max_axis(rows, 0, ignore_nan=True) if is_sparse(rows) else (np.fmin.reduce(rows), np.fmax.reduce(rows))
+                for rows in some
+            ]
+            varies = np.fmin.reduce([low for low, _ in ends]) < np.fmax.reduce([high for _, high in ends])
+            if varies.all():
+                return
+        if not varies.any():
             return
         constant = self.get_feature_names_out()[~varies]
         problem = f"{listed('column', constant, 8)} {'is' if len(constant) == 1 else 'are'} constant over all rows"

@@ -116,10 +116,7 @@ class Scan(Source):
         return {name: np.concatenate([words[name] for _, words in parts]) for name in names}
 
     def _read(self) -> Iterator[Rows]:
-        with progress_bar(f"Reading {self.name}", self.n_rows or 0, shown=self._progress) as advance:
-            for rows, _ in self._parts([], self._columns):
-                yield rows
-                advance(rows.shape[0])
+        return (rows for rows, _ in self._parts([], self._columns))
 
     def map_reduce(self, function: Callable[[Batch], T], add: Callable[[T, T], T] = operator.add) -> T:
         """Sum the results of a function over the batches, in the order of the rows, with several threads."""
@@ -162,26 +159,28 @@ class Scan(Source):
     def _parts(self, names: Sequence[str], columns: Sequence[str]) -> Iterator[Part]:
         """Yield the rows that `where` selects, with `columns` as numbers and `names` as words."""
         self.n_dropped, found = 0, False
-        for reader, stamped in zip(self._readers, self._stamps, strict=True):
-            if not reader.path.exists() or reader.stamp() != stamped:
-                unusable(reader.path, "it has changed since it was opened", "Open it again with standout.scan.")
-            # A file without column names has the columns of the first file, in the same order.
-            known = self._readers[0].names if not reader.has_names else reader.names
-            at = {name: place for place, name in enumerate(known)}
-            places, first = [at[name] for name in columns], 0
-            n_rows = self._batch_rows or max(BATCH_BYTES // (8 * max(len(places), 1)), 16)
-            for rows, words in reader.parts(places, list(dict.fromkeys([*names, *self._where])), n_rows):
-                kept = np.ones(rows.shape[0], dtype=bool)
-                for name, values in self._where.items():
-                    kept &= np.isin(words[name], list(values))
-                numbers = np.flatnonzero(kept)
-                first += len(kept)
-                rows = rows if kept.all() else rows[numbers]
-                if not all_finite(rows):
-                    rows, numbers = self._without_gaps(rows, numbers, first - len(kept), reader)
-                if len(numbers):
-                    found = True
-                    yield rows, {name: words[name][numbers] for name in names}
+        with progress_bar(f"Reading {self.name}", self.n_rows or 0, shown=self._progress) as advance:
+            for reader, stamped in zip(self._readers, self._stamps, strict=True):
+                if not reader.path.exists() or reader.stamp() != stamped:
+                    unusable(reader.path, "it has changed since it was opened", "Open it again with standout.scan.")
+                # A file without column names has the columns of the first file, in the same order.
+                known = self._readers[0].names if not reader.has_names else reader.names
+                at = {name: place for place, name in enumerate(known)}
+                places, first = [at[name] for name in columns], 0
+                n_rows = self._batch_rows or max(BATCH_BYTES // (8 * max(len(places), 1)), 16)
+                for rows, words in reader.parts(places, list(dict.fromkeys([*names, *self._where])), n_rows):
+                    kept = np.ones(rows.shape[0], dtype=bool)
+                    for name, values in self._where.items():
+                        kept &= np.isin(words[name], list(values))
+                    numbers = np.flatnonzero(kept)
+                    first += len(kept)
+                    rows = rows if kept.all() else rows[numbers]
+                    if not all_finite(rows):
+                        rows, numbers = self._without_gaps(rows, numbers, first - len(kept), reader)
+                    if len(numbers):
+                        found = True
+                        yield rows, {name: words[name][numbers] for name in names}
+                    advance(len(kept))
         if not found and self._where:
             conditions = " and ".join(f"{name} {choices(values)}" for name, values in self._where.items())
             raise InvalidValueError(f"no row of {self.name} has {conditions}", advice="Check the values in `where`.")

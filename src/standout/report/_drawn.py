@@ -20,6 +20,7 @@ from standout._xp import like, take, to_host
 from standout.estimators import DiscriminativePCA
 from standout.report._words import encoded
 from standout.sources import Batch, InMemory, Mapped, Source
+from standout.sources._base import each_dataset
 from standout.sources._form import word
 
 # Maximum number of components drawn, and of labels with separate colours.
@@ -175,19 +176,22 @@ class Fit:
         if self.held_out:
             model._check_rows(self.datasets)
         draw, most = np.random.default_rng(0), MOST_POINTS
-        self.samples, self.scores, self.fitted, self.shown = [], [], [], []
-        for place, source in enumerate(self.datasets):
+        drawn = []
+        for source in self.datasets:
             count = source.count_rows()
-            numbers = np.sort(draw.choice(count, most, replace=False)) if count > most else np.arange(count)
+            drawn.append(np.sort(draw.choice(count, most, replace=False)) if count > most else np.arange(count))
+            # All backgrounds together have as many points as the target: more points would only hide each other.
+            most = max(MOST_POINTS // max(len(self.datasets) - 1, 1), LEAST_POINTS)
+
+        def scored(place: int) -> tuple[Float, Float, Sample]:
+            source, numbers = self.datasets[place], drawn[place]
             # Each dataset is read once.
             found = source.map_reduce(partial(_of_batch, model, self.held_out, place, source.covariates, numbers))
             scores, fitted, rows = zip(*found, strict=True)
-            self.scores.append(np.concatenate(scores))
-            self.fitted.append(np.concatenate(fitted))
-            self.samples.append(Sample(numbers, to_host(stacked(rows))))
-            self.shown.append(self.scores[-1][numbers])
-            # All backgrounds together have as many points as the target: more points would only hide each other.
-            most = max(MOST_POINTS // max(len(self.datasets) - 1, 1), LEAST_POINTS)
+            return np.concatenate(scores), np.concatenate(fitted), Sample(numbers, to_host(stacked(rows)))
+
+        self.scores, self.fitted, self.samples = map(list, zip(*each_dataset(scored, self.datasets), strict=True))
+        self.shown = [scores[numbers] for scores, numbers in zip(self.scores, drawn, strict=True)]
         self.pca, self.shown_by_pca = None, self.shown
         if self.compared and getattr(model, "kernel", None) != "precomputed":
             names = ("center", "scale", "cv", "robust", "random_state")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from operator import add
+from operator import add, or_
 
 import numpy as np
 from scipy import linalg
@@ -31,6 +31,7 @@ from standout.problem import Problem, Sums, adjusted
 from standout.selection._data import WideData
 from standout.selection._units import Numbers, Plan, plan_rows, plan_subjects, sums_of
 from standout.sources import Source
+from standout.sources._base import each_dataset
 
 # Without subjects, single rows are dealt in three cases, and blocks of rows otherwise:
 # - the rows are in memory, and there are at most MOST_ROWS rows or more than MOST_COLUMNS columns;
@@ -216,15 +217,17 @@ def make_deck(
         if placed is None:
             return deck
         return replace(deck, placed=placed[deck.numbers(plan.parts[0])].reshape(len(plan.homes), -1))
-    found: dict[int, Moments] = {}
-    for source, keys, own in zip(sources, plan.keys, learned, strict=True):
-        part = source.named(source.name)
-        part.weights = own
-        gathered = enumerate(gather_keyed(part, keys, plan.n_parts, name=part.name))
-        known = {number: moments for number, moments in gathered if moments is not None}
+
+    def gathered(place: int) -> dict[int, Moments]:
+        part = sources[place].named(sources[place].name)
+        part.weights = learned[place]
+        every = enumerate(gather_keyed(part, plan.keys[place], plan.n_parts, name=part.name))
+        known = {number: moments for number, moments in every if moments is not None}
         total = reduce(add, known.values())
         # Covariates of a dataset have the same coefficients in all of its parts.
-        found |= {number: adjusted(moments, problem.n_covariates, by=total) for number, moments in known.items()}
+        return {number: adjusted(moments, problem.n_covariates, by=total) for number, moments in known.items()}
+
+    found: dict[int, Moments] = reduce(or_, each_dataset(gathered, sources))
     every, some = [found.get(part) for part in range(plan.n_parts)], next(iter(found.values()))
     totals = np.array([0.0 if part is None else part.total_weight for part in every])
     # Subtract the mean of one part, because squares of large means would lose digits. A part without rows has zeros.

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from standout._arrays import BLOCK_BYTES, Array, Float, Rows, copied, row_blocks, row_slice, stacked
+from standout._arrays import BLOCK_BYTES, Array, Float, Rows, copied, in_order, row_blocks, row_slice, stacked
 from standout._messages import InvalidValueError, MixedArraysError, listed
 from standout._xp import place, take
 from standout.sources._form import Keys, as_rows, column_names, keys_of
@@ -338,6 +338,12 @@ def regrouped(batches: Iterable[Batch]) -> Iterator[Batch]:
         held, n_held = [], 0
     if held:
         yield Batch(stacked([part.rows for part in held]), held[0].start)
+
+
+def each_dataset(function: Callable[[int], T], datasets: Sequence[Source]) -> list[T]:
+    """Apply a function to the position of each dataset; to several at the same time if all are in memory."""
+    in_memory = all(source.rows is not None for source in datasets)
+    return list((in_order if in_memory else map)(function, range(len(datasets))))
 
 
 # --- columns and places of several datasets ---------------------------------------------------------------------------
