@@ -167,6 +167,15 @@ def test_a_long_stage_has_a_line_every_interval_with_the_time_left(monkeypatch, 
     assert re.fullmatch(r"testing: permutations, \d s, \d+ %, about \d+ s left", said[-1])
 
 
+def test_parts_of_a_stage_that_run_at_the_same_time_share_a_bar():
+    display = _display.Display(quiet=True)
+    with display.working():
+        display.stage("reading")
+        for what, done, total in (("a", 5, 10), ("b", 0, 30), ("a", 8, 10)):
+            display.progress(what, done, total)
+        assert [(task.completed, task.total) for task in display._bar.tasks] == [(8, 40)]
+
+
 def test_a_terminal_shows_a_bar_and_the_result(here):
     write_pair(here)
     parent, child = pty.openpty()

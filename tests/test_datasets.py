@@ -9,11 +9,7 @@ from sklearn.covariance import ledoit_wolf_shrinkage
 from sklearn.decomposition import PCA
 
 from experiments.mdpca_gaussians import gaussians_over_gaussians
-from standout.datasets import (
-    make_digits_over_photographs,
-    make_factor_model,
-    make_hidden_circles,
-)
+from standout.datasets import make_digits_over_photographs, make_factor_model, make_hidden_circles
 from standout.metrics import clustering_error
 
 two_backgrounds = partial(make_hidden_circles, n_backgrounds=2)

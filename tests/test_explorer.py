@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cli_runs import csv_text
 from exploring import CONDITIONS, MICE, N_ROWS, asked, rows
 from standout import DiscriminativePCA
 from standout._messages import InvalidValueError
@@ -31,17 +32,19 @@ def page(table):
 
 
 @pytest.fixture
+def compared(table):
+    """A page on which the condition "ill" is the target, and all others are the background."""
+    return Page(Engine(table), asked(table))
+
+
+@pytest.fixture
 def files(tmp_path, monkeypatch):
     """A file of all conditions, and a file of each condition."""
     monkeypatch.chdir(tmp_path)
-    head = "name,condition,mouse," + ",".join(f"gene {k}" for k in range(6))
-    lines = [
-        f"row {k},{CONDITIONS[k]},{MICE[k]}," + ",".join(map(repr, map(float, row))) for k, row in enumerate(rows())
-    ]
-    Path("all.csv").write_text("\n".join([head, *lines]) + "\n")
-    for condition in ("ill", "well"):
-        own = [line for line, one in zip(lines, CONDITIONS, strict=True) if one == condition]
-        Path(f"{condition}.csv").write_text("\n".join([head, *own]) + "\n")
+    words = {"name": np.array([f"row {k}" for k in range(N_ROWS)]), "condition": CONDITIONS, "mouse": MICE}
+    for name, own in (("all", CONDITIONS != ""), ("ill", CONDITIONS == "ill"), ("well", CONDITIONS == "well")):
+        some = {column: part[own] for column, part in words.items()}
+        Path(f"{name}.csv").write_text(csv_text(rows()[own], [f"gene {k}" for k in range(6)], **some))
 
 
 # --- the question -----------------------------------------------------------------------------------------------------
@@ -72,10 +75,8 @@ def test_the_answer_is_the_fit(table, settings):
     parts = [name == CONDITIONS for name in ("ill", "odd", "well")]
     groups = {"groups": MICE[parts[0]], "background_groups": [MICE[one] for one in parts[1:]]}
     parameters = {name: value for name, value in settings.items() if name != "subjects"}
-    X, (own, *others) = rows(), parts
-    expected = DiscriminativePCA(**parameters).fit(
-        X[own], background=[X[one] for one in others], **(groups if "subjects" in settings else {})
-    )
+    X, *others = (rows()[one] for one in parts)
+    expected = DiscriminativePCA(**parameters).fit(X, background=others, **(groups if "subjects" in settings else {}))
     assert model.shrinkage_ == expected.shrinkage_
     np.testing.assert_allclose(model.ratio_, expected.ratio_, rtol=1e-9)
     np.testing.assert_allclose(model.components_, expected.components_, rtol=1e-6, atol=1e-9)
@@ -116,68 +117,56 @@ def test_no_number_is_shown_before_it_is_meaningful(page):
     assert reason == ""
     # With more columns than the limit, there is no ratio while the slider moves, only after its release.
     wide = Table.of(np.random.default_rng(0).normal(size=(600, 300)), np.repeat(["ill", "well"], 300))
-    assert (
-        Page(Engine(wide), asked(wide)).reply({"do": "preview", "value": 0.5})["answer"]["components"][0] == [None] * 3
-    )
+    moving = Page(Engine(wide), asked(wide)).reply({"do": "preview", "value": 0.5})
+    assert moving["answer"]["components"][0] == [None] * 3
 
 
-def test_columns_are_listed_by_correlation_or_by_means_and_filtered(page):
-    page.reply({"do": "role", "values": ["ill"], "role": "target"})
-    listed = page.reply({"do": "rest"})["answer"]["columns"]["rows"]
+def test_columns_are_listed_by_correlation_or_by_means_and_filtered(compared):
+    listed = compared.reply({"do": "hello"})["answer"]["columns"]["rows"]
     assert listed[0][0] == "x3"
-    by_means = page.reply({"do": "columns", "sort": "means"})["columns"]["rows"]
+    by_means = compared.reply({"do": "columns", "sort": "means"})["columns"]["rows"]
     assert by_means[0][0] == "x1"
     assert by_means[0][2] > 1
     assert by_means[0][3]
-    found = page.reply({"do": "columns", "search": "X4"})["columns"]
+    found = compared.reply({"do": "columns", "search": "X4"})["columns"]
     assert [one[0] for one in found["rows"]] == ["x4"]
-    spread = page.reply({"do": "column", "name": "x1"})
+    spread = compared.reply({"do": "column", "name": "x1"})
     assert spread["sides"][0]["mean"] - spread["sides"][1]["mean"] == pytest.approx(2, abs=0.5)
 
 
-def test_steps_of_one_slider_are_one_step_and_lassos_choose_rows(page):
-    page.reply({"do": "role", "values": ["ill"], "role": "target"})
-    page.reply({"do": "rest"})
+def test_steps_of_one_slider_are_one_step_and_lassos_choose_rows(compared):
     for value in (0.1, 0.2, 0.3):
-        reply = page.reply({"do": "set", "name": "value", "value": value})
+        reply = compared.reply({"do": "set", "name": "value", "value": value})
     assert reply["answer"]["slider"]["value"] == 0.3
-    assert page.reply({"do": "undo"})["answer"]["slider"]["auto"]
-    scores = page.engine.scores(page.engine.answer(page.state), np.arange(N_ROWS))
+    assert compared.reply({"do": "undo"})["answer"]["slider"]["auto"]
+    scores = compared.engine.scores(compared.engine.answer(compared.state), np.arange(N_ROWS))
     polygon = [[0, -99], [99, -99], [99, 99], [0, 99]]
-    reply = page.reply({"do": "lasso", "polygon": polygon, "role": "target", "only": True})
+    reply = compared.reply({"do": "lasso", "polygon": polygon, "role": "target", "only": True})
     assert reply["state"]["counts"][0] == (scores[:, 0] > 0).sum()
-    assert (np.flatnonzero(page.state.codes == 1) == np.flatnonzero(scores[:, 0] > 0)).all()
+    assert (np.flatnonzero(compared.state.codes == 1) == np.flatnonzero(scores[:, 0] > 0)).all()
 
 
 def test_a_lasso_need_not_be_convex():
     polygon = [(0, 0), (3, 0), (3, 3), (1.5, 1), (0, 3)]
-    assert inside(np.array([[1.5, 0.5], [1.5, 2.0], [0.2, 2.0], [9, 9]]), polygon).tolist() == [
-        True,
-        False,
-        True,
-        False,
-    ]
+    points = np.array([[1.5, 0.5], [1.5, 2.0], [0.2, 2.0], [9, 9]])
+    assert inside(points, polygon).tolist() == [True, False, True, False]
 
 
 @pytest.mark.parametrize("method", ["cpca", "kdpca", "kcpca"])
-def test_other_methods_answer(page, method):
-    page.reply({"do": "role", "values": ["ill"], "role": "target"})
-    page.reply({"do": "rest"})
-    reply = page.reply({"do": "set", "name": "method", "value": method})
+def test_other_methods_answer(compared, method):
+    reply = compared.reply({"do": "set", "name": "method", "value": method})
     assert reply["answer"]["components"][0][0] > 1
     assert len(reply["answer"]["slider"]["values"]) > 5
     assert max(abs(one[2]) for one in reply["answer"]["columns"]["rows"]) > 1
-    assert json.dumps(page.reply({"do": "details"}), allow_nan=False)
+    assert json.dumps(compared.reply({"do": "details"}), allow_nan=False)
 
 
-def test_a_test_makes_a_report_with_the_same_ratio(page):
-    page.reply({"do": "role", "values": ["ill"], "role": "target"})
-    page.reply({"do": "rest"})
-    reply = page.reply({"do": "report"})
+def test_a_test_makes_a_report_with_the_same_ratio(compared):
+    reply = compared.reply({"do": "report"})
     assert reply["p_values"][0] <= 0.05
-    assert page.report(reply["report"]).startswith("<!doctype html>")
-    assert page.report(7) is None
-    assert page.reply({"do": "hello"})["answer"]["p_values"] == reply["p_values"]
+    assert compared.report(reply["report"]).startswith("<!doctype html>")
+    assert compared.report(7) is None
+    assert compared.reply({"do": "hello"})["answer"]["p_values"] == reply["p_values"]
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
@@ -216,6 +205,9 @@ def test_files_that_are_not_in_memory_answer_as_arrays_do(files):
 # --- the same as code -------------------------------------------------------------------------------------------------
 
 
+ILL = ["all.csv", "--condition-column", "condition", "--target", "ill"]
+
+
 def run(code):
     names = {"given": rows()}
     exec(code.replace("X = ...  # all rows", "X = given"), names)
@@ -226,20 +218,10 @@ def run(code):
 @pytest.mark.parametrize(
     "words",
     [
-        ["all.csv", "--condition-column", "condition", "--target", "ill"],
-        [
-            "all.csv",
-            "--condition-column",
-            "condition",
-            "--target",
-            "ill",
-            "--subject-column",
-            "mouse",
-            "--scale",
-            "pooled",
-        ],
+        ILL,
+        [*ILL, "--subject-column", "mouse", "--scale", "pooled"],
         ["ill.csv", "-b", "well.csv", "--shrinkage", "0.3"],
-        ["all.csv", "--log1p", "--condition-column", "condition", "--target", "ill", "--background-condition", "odd"],
+        [*ILL, "--log1p", "--background-condition", "odd"],
     ],
     ids=["conditions", "subjects and scale", "files", "logarithms"],
 )

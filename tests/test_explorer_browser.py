@@ -61,9 +61,8 @@ class Exploring(Visit):
         return self.page.locator(place).inner_text()
 
     def counts(self):
-        return [
-            int(n.replace(",", "")) for n in re.findall(r"[\d,]*\d(?= \w+ are| background| neither)", self.text("#now"))
-        ]
+        found = re.findall(r"[\d,]*\d(?= \w+ are| background| neither)", self.text("#now"))
+        return [int(number.replace(",", "")) for number in found]
 
     def states(self):
         """Return the role that the page shows for each value."""

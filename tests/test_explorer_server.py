@@ -52,14 +52,9 @@ def test_nothing_is_served_without_token_host_and_origin(served):
     ask = json.dumps({"do": "hello"})
     assert request(served, "/ask?page=a", ask)[0].status == 200
     refused = [
-        {"X_Standout_Token": None},
-        {"X_Standout_Token": "x"},
-        {"X_Standout_Token": served.token[:-1]},
-        {"Host": "evil.example"},
-        {"Host": f"evil.example:{served.port}"},
-        {"Host": ""},
-        {"Origin": "http://evil.example"},
-        {"Origin": "null"},
+        *({"X_Standout_Token": token} for token in (None, "x", served.token[:-1])),
+        *({"Host": host} for host in ("evil.example", f"evil.example:{served.port}", "")),
+        *({"Origin": origin} for origin in ("http://evil.example", "null")),
     ]
     for headers in refused:
         for path, body in (("/", None), ("/ask?page=a", ask), ("/leave?page=a", ""), ("/report?page=a&number=0", None)):

@@ -1,14 +1,12 @@
 """Image cubes: equal to the generalized eigenproblem and to the package spectral; masks, files, difference spectra."""
 
-import json
-
 import matplotlib as mpl
 import numpy as np
 import pytest
 from scipy import io as scipy_io
 from scipy import linalg
 
-from cli_runs import fails, works_here
+from cli_runs import fails, summary, works_here
 from standout import DiscriminativePCA, plots
 from standout.images import noise_fractions, read_cube
 
@@ -179,7 +177,7 @@ def test_the_command_compares_the_pixels_of_a_cube_with_their_noise(cube, tmp_pa
     words = ["fit", str(tmp_path / name), "--cube", "--noise", "differences", "--no-test", "--shrinkage", "none"]
     works_here(*words, "--n-components", "3", "-o", str(tmp_path / "out"))
     found = noise_fractions(cube, mask=np.isfinite(cube).all(axis=2), n_components=3)
-    components = json.loads((tmp_path / "out" / "summary.json").read_text())["components"]
+    components = summary(tmp_path / "out")["components"]
     np.testing.assert_allclose([one["ratio"] for one in components], found.model.ratio_, rtol=1e-8)
     images = np.load(tmp_path / "out" / "images.npy")
     np.testing.assert_allclose(images, found.images, atol=1e-8)

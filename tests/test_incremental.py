@@ -21,18 +21,14 @@ def data(rng):
     return X, Y, Z
 
 
+def assert_same_numbers(model, other, names, **tolerances):
+    for name in names.split():
+        np.testing.assert_allclose(getattr(model, name), getattr(other, name), **tolerances)
+
+
 def assert_same_model(model, other, tolerance=1e-9):
-    for name in (
-        "ratio_",
-        "ratio_error_",
-        "eigenvalues_",
-        "components_",
-        "mean_",
-        "correlations_",
-        "spread_",
-        "shift_",
-    ):
-        np.testing.assert_allclose(getattr(model, name), getattr(other, name), rtol=tolerance, atol=tolerance)
+    names = "ratio_ ratio_error_ eigenvalues_ components_ mean_ correlations_ spread_ shift_"
+    assert_same_numbers(model, other, names, rtol=tolerance, atol=tolerance)
     assert model.path_.chosen == other.path_.chosen
     assert model.path_.reason == other.path_.reason
     assert model.n_samples_ == other.n_samples_
@@ -91,9 +87,8 @@ def test_batches_equal_one_fit(data, kind, given):
     if model.cv is None:
         assert model.held_out_ is None
         return
-    for one, other in zip(
-        model.held_out_scores(X, background=[Y, Z]), whole.held_out_scores(X, background=[Y, Z]), strict=True
-    ):
+    scores = (each.held_out_scores(X, background=[Y, Z]) for each in (model, whole))
+    for one, other in zip(*scores, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-9)
 
 
@@ -103,16 +98,8 @@ def test_batches_equal_one_fit_with_options_of_ratios(data, given):
     whole, model = DiscriminativePCA(**given).fit(X, background=Y), DiscriminativePCA(**given)
     for start in range(0, 123, 41):
         model.partial_fit(X[start : start + 41], background=Y[start : start + 41])
-    for name in (
-        "ratio_",
-        "ratio_error_",
-        "eigenvalues_",
-        "components_",
-        "shrinkage_",
-        "spread_error_",
-        "shift_error_",
-    ):
-        np.testing.assert_allclose(getattr(model, name), getattr(whole, name), rtol=1e-9, atol=1e-12)
+    names = "ratio_ ratio_error_ eigenvalues_ components_ shrinkage_ spread_error_ shift_error_"
+    assert_same_numbers(model, whole, names, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("form", ["array", "sparse", "frame", "iterator", "dask", "float32"])
@@ -189,15 +176,8 @@ def test_merged_places_are_folds(data, kind):
     scores = model.held_out_scores(X, background=Y)
     np.testing.assert_allclose(scores[0].var(axis=0), model.ratio_, rtol=1e-9)
     # Merging merged models gives the same result.
-    again = (
-        kind()
-        .fit(X[cuts[0][0]], background=Y[cuts[0][1]])
-        .merge(
-            kind()
-            .fit(X[cuts[1][0]], background=Y[cuts[1][1]])
-            .merge(kind().fit(X[cuts[2][0]], background=Y[cuts[2][1]]))
-        )
-    )
+    first, second, third = (kind().fit(X[own], background=Y[other]) for own, other in cuts)
+    again = first.merge(second.merge(third))
     np.testing.assert_allclose(again.components_, model.components_, rtol=1e-9)
 
 

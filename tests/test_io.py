@@ -396,6 +396,9 @@ def test_constant_columns_of_sparse_counts_are_found_without_a_dense_matrix():
     with pytest.warns(CautionWarning, match="columns 'x500', 'x501' are constant"):
         (found,), _ = prepare([InMemory(counts)], log1p=True)
     assert found.rows.shape == (300_000, 500)
+    # A column can vary only after the rows that are searched first.
+    late = np.column_stack([np.arange(2000.0), np.arange(2000) >= 1500])
+    assert prepare([InMemory(late)])[0][0].width == 2
 
 
 def test_logarithms_are_of_counts_only():

@@ -20,11 +20,6 @@ NAMES = ["Fz", "Cz", "Pz", "C3", "C4", "O1", "O2", "Fp1"]
 
 
 @pytest.fixture
-def rng():
-    return np.random.default_rng(0)
-
-
-@pytest.fixture
 def epochs(rng):
     """Three conditions: "left" has a source of its own, "right" another; all share noise of the same mixture."""
     mixing = rng.normal(size=(8, 8))
@@ -48,10 +43,10 @@ def with_eog(signals):
     return np.concatenate([signals, np.random.default_rng(1).normal(size=shape)], axis=-2) * 1e-6
 
 
-def mne_epochs(signals, y):
+def mne_epochs(signals, y, types=("eeg",) * 8):
     event_id = {"left": 1, "rest": 2, "right": 3}
     events = np.column_stack([np.arange(len(y)) * 200, np.zeros(len(y), int), [event_id[name] for name in y]])
-    return mne.EpochsArray(with_eog(signals), info_of(), events, event_id=event_id)
+    return mne.EpochsArray(with_eog(signals), info_of(types), events, event_id=event_id)
 
 
 def same_up_to_scale(first, second):
@@ -215,13 +210,9 @@ def test_components_are_removed_from_a_recording_of_the_same_type(epochs, kind):
 
 def test_units_of_channel_types_do_not_matter(epochs):
     signals, y = epochs
-    info = info_of(("mag",) * 4 + ("eeg",) * 4)
     found = []
     for units in (np.ones(8), np.r_[np.full(4, 1e-9), np.ones(4)]):
-        event_id = {"left": 1, "rest": 2, "right": 3}
-        events = np.column_stack([np.arange(90) * 200, np.zeros(90, int), [event_id[name] for name in y]])
-        data = with_eog(signals * units[:, None])
-        objects = mne.EpochsArray(data, info, events, event_id=event_id)
+        objects = mne_epochs(signals * units[:, None], y, ("mag",) * 4 + ("eeg",) * 4)
         model = Contrast(2, target_label="left", shrinkage=0.3).fit(objects)
         found.append((model.evals_, np.abs(model.filters_ * units)))
     np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-8)

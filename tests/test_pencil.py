@@ -9,7 +9,7 @@ from scipy import linalg, sparse
 
 from array_libraries import library  # noqa: F401
 from pencils import CASES, SHAPES, SOLVERS, covariance, difference, matrices, mixed, ratio, solved
-from standout._xp import inverse_cholesky
+from standout._xp import inverse_cholesky, orthonormal
 from standout.moments import gather
 from standout.pencil import Form, Pencil, choose_solver, solve
 
@@ -243,6 +243,17 @@ def test_a_singular_background_is_solved_on_its_device(library, rng):  # noqa: F
     expected, found = (solve(ratio(target, [background], there=there), 2) for there in (np.asarray, library.there))
     assert np.isinf(library.back(found.values)).tolist() == [True, False]
     np.testing.assert_allclose(library.back(found.vectors), expected.vectors, atol=1e-6)
+
+
+@pytest.mark.parametrize("least", [1.0, 1e-6, 1e-13])
+def test_columns_of_stacks_on_a_device_become_orthonormal(least, library, rng):  # noqa: F811
+    left, right = (np.linalg.qr(rng.normal(size=(2, size, 8)))[0] for size in (60, 8))
+    blocks = left * np.geomspace(1.0, least, 8) @ right
+    found = library.back(orthonormal(library.there(blocks)))
+    # The inner products of columns that differ by 1e-13 have lost all but a few of the sixteen digits.
+    atol = 1e-13 if least >= 1e-6 else 1e-11
+    np.testing.assert_allclose(found.swapaxes(1, 2) @ found, np.stack([np.eye(8)] * 2), atol=atol)
+    np.testing.assert_allclose(found @ (found.swapaxes(1, 2) @ blocks), blocks, atol=1e-14)
 
 
 def test_factors_of_a_device_are_inverted_by_halves(library, rng, monkeypatch):  # noqa: F811

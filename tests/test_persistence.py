@@ -202,14 +202,8 @@ def first_node(schema, kind):
 
 def as_type(module, name, loader):
     def change(schema):
-        node = first_node(schema, "DictNode")
-        node["content"]["extra"] = {
-            "__class__": name,
-            "__module__": module,
-            "__loader__": loader,
-            "content": {},
-            "__id__": 77,
-        }
+        kind = {"__class__": name, "__module__": module, "__loader__": loader}
+        first_node(schema, "DictNode")["content"]["extra"] = {**kind, "content": {}, "__id__": 77}
 
     return change
 
@@ -303,7 +297,5 @@ def test_another_version_warns(saved):
 def test_only_our_types_scalers_decompositions_and_containers_are_trusted():
     packages = {name.split(".")[0] for name in TRUSTED}
     assert packages == {"builtins", "numpy", "scipy", "sklearn", "standout"}
-    assert {".".join(name.split(".")[:2]) for name in TRUSTED if name.startswith("sklearn")} == {
-        "sklearn.decomposition",
-        "sklearn.preprocessing",
-    }
+    modules = {".".join(name.split(".")[:2]) for name in TRUSTED if name.startswith("sklearn")}
+    assert modules == {"sklearn.decomposition", "sklearn.preprocessing"}

@@ -12,14 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.pipeline import make_pipeline as plain_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, Normalizer, StandardScaler
 
-from standout import (
-    BackgroundPipeline,
-    ContrastivePCA,
-    DiscriminativePCA,
-    KernelDiscriminativePCA,
-    make_pipeline,
-    scan,
-)
+from standout import BackgroundPipeline, ContrastivePCA, DiscriminativePCA, KernelDiscriminativePCA, make_pipeline, scan
 from standout._messages import CautionWarning, InvalidTypeError
 
 pytestmark = pytest.mark.filterwarnings("ignore:the chosen shrinkage")
@@ -72,16 +65,10 @@ def test_labels_and_facts_reach_the_estimator(data, rng):
     rows, labels = np.vstack([X, Y]), np.repeat([1, 0], [120, 90])
     made = make_pipeline(StandardScaler(), DiscriminativePCA(1, target_label=1)).fit(rows, labels)
     assert made[-1].classes_.tolist() == [0, 1]
-    weights = rng.uniform(0.5, 2.0, 120), rng.uniform(0.5, 2.0, 90)
-    made = make_pipeline(StandardScaler(), DiscriminativePCA(1))
-    made.fit(X, background=Y, sample_weight=weights[0], background_sample_weight=weights[1])
+    weights = {"sample_weight": rng.uniform(0.5, 2.0, 120), "background_sample_weight": rng.uniform(0.5, 2.0, 90)}
+    made = make_pipeline(StandardScaler(), DiscriminativePCA(1)).fit(X, background=Y, **weights)
     scaler = StandardScaler().fit(X)
-    expected = DiscriminativePCA(1).fit(
-        scaler.transform(X),
-        background=scaler.transform(Y),
-        sample_weight=weights[0],
-        background_sample_weight=weights[1],
-    )
+    expected = DiscriminativePCA(1).fit(scaler.transform(X), background=scaler.transform(Y), **weights)
     np.testing.assert_allclose(made[-1].ratio_, expected.ratio_)
 
 
@@ -101,9 +88,8 @@ def test_the_contract_of_scikit_learn_holds(data):
     made = make_pipeline(StandardScaler(), DiscriminativePCA(1))
     copy = clone(made).set_params(discriminativepca__shrinkage=0.5)
     assert copy.fit(X, background=Y)[-1].shrinkage_ == 0.5
-    assert made.set_output(transform="pandas").fit(X, background=Y).transform(X).columns.tolist() == [
-        "discriminativepca0"
-    ]
+    frame = made.set_output(transform="pandas").fit(X, background=Y).transform(X)
+    assert frame.columns.tolist() == ["discriminativepca0"]
     assert hasattr(made[:1], "transform")
 
 

@@ -32,11 +32,6 @@ def bounds(n_features, radius=2.0):
 
 
 @pytest.fixture
-def rng():
-    return np.random.default_rng(0)
-
-
-@pytest.fixture
 def without_noise(monkeypatch):
     """Make releases return the exact sums."""
     monkeypatch.setattr(_release, "with_noise", lambda exact, scale: exact)

@@ -19,6 +19,11 @@ from standout.report._drawn import packed
 from standout.report._words import number
 
 
+def reported(model, X, background):
+    """Fit, and return the report without a test."""
+    return report(fitted(model, X, background=background), X, background=background, test=None)
+
+
 class Seen(HTMLParser):
     """Everything that a browser would see on a page: tags, attributes and words."""
 
@@ -117,9 +122,7 @@ def test_the_first_component_of_pca_is_that_of_the_largest_variance(rng):
     # The first column varies most, in both datasets; the second one only in the target.
     target, background = rng.normal(size=(2, 200, 5)) * [9.0, 1.0, 1.0, 1.0, 1.0]
     target[:, 1] *= 3.0
-    found = report(
-        fitted(DiscriminativePCA(1), target, background=background), target, background=background, test=None
-    )
+    found = reported(DiscriminativePCA(1), target, background)
     assert found.findings["components"][0]["ratio"] > 5
     assert found.findings["pca"]["ratio"] == pytest.approx(target[:, 0].var() / background[:, 0].var(), rel=0.1)
     drawn = found.findings["drawn"]["points"][0]["pca"][0]
@@ -241,8 +244,7 @@ def test_pca_alone_has_a_page():
 
 def test_a_choice_near_pca_is_said():
     target, background, _ = cells()
-    model = fitted(DiscriminativePCA(1, shrinkage=0.97), target, background=background)
-    said = report(model, target, background=background, test=None).sentences()
+    said = reported(DiscriminativePCA(1, shrinkage=0.97), target, background).sentences()
     assert any(sentence.startswith("The background was not used") for sentence in said)
 
 
@@ -259,10 +261,8 @@ def test_other_forms_of_data_have_the_findings_of_the_array(form, tmp_path):
         return np.load(tmp_path / name, mmap_mode="r")
 
     X, Y = formed(target, "x.npy"), formed(background, "y.npy")
-    found = report(fitted(DiscriminativePCA(2), X, background=Y), X, background=Y, test=None).findings
-    plain = report(
-        fitted(DiscriminativePCA(2), target, background=background), target, background=background, test=None
-    )
+    found = reported(DiscriminativePCA(2), X, Y).findings
+    plain = reported(DiscriminativePCA(2), target, background)
     for mine, other in zip(found["components"], plain.findings["components"], strict=True):
         assert mine["ratio"] == pytest.approx(other["ratio"], rel=1e-8)
         assert mine["columns"][0]["name"] == other["columns"][0]["name"]

@@ -77,10 +77,8 @@ def test_numbers_of_respondents_are_named_among_answers(rng):
     answers = rng.integers(1, 6, size=(60, 9)).astype(float)
     answers[:, 0] = np.arange(1001, 1061)
     parts = [Sample(np.arange(60), answers), Sample(np.arange(60), answers[::-1])]
-    found = [
-        {"kind": "means", "apart": 0.0},
-        *columns(parts, ["respondent", *(f"Q{k}" for k in range(8))], scaled=True),
-    ]
+    names = ["respondent", *(f"Q{k}" for k in range(8))]
+    found = [{"kind": "means", "apart": 0.0}, *columns(parts, names, scaled=True)]
     # The caution about a column of ids comes before the caution about the means.
     assert [caution["kind"] for caution in worded(found)] == ["ids", "means"]
     assert worded(found)[0]["text"] == "Columns number the rows, like an id: respondent."

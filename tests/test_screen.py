@@ -58,9 +58,8 @@ def test_shift_and_spread_are_those_of_the_population():
     assert table["spread"]["L1"] == pytest.approx(4, rel=0.12)
     assert table["spread"][["L0", "L2"]].to_numpy() == pytest.approx(1, rel=0.12)
     assert table["ratio"].to_dict() == pytest.approx({"L0": 1 + moved @ moved, "L1": 4, "L2": 1}, rel=0.12)
-    assert (
-        abs(table["ratio"] - table["spread"].where(table.index == "L1", 1 + table["shift"])) < 4 * table["ratio_error"]
-    ).all()
+    expected = table["spread"].where(table.index == "L1", 1 + table["shift"])
+    assert (abs(table["ratio"] - expected) < 4 * table["ratio_error"]).all()
     assert table["verdict"].to_dict() == {"L0": "stands out", "L1": "stands out", "L2": "no evidence"}
 
 
@@ -94,12 +93,8 @@ def test_whitening_in_the_span_of_few_rows_is_that_of_the_full_covariance():
 def test_agreement_is_the_share_of_groups_that_point_the_same_way():
     rng, labels = rng_of(0), labelled(400, 200, 200)
     rows = rng.standard_normal((len(labels), 5))
-    groups = np.array(
-        [
-            f"{label}{number % 20}" if label == "control" else f"{label}{number % 4}"
-            for number, label in enumerate(labels)
-        ]
-    )
+    places = np.arange(len(labels)) % np.where(labels == "control", 20, 4)
+    groups = np.array([f"{label}{place}" for label, place in zip(labels, places, strict=True)])
     rows[labels == "L0", 0] += 2
     rows[labels == "L1", 0] += 2
     rows[groups == "L13", 0] -= 4
@@ -131,30 +126,27 @@ def check_null(kind, n_controls, n_columns, n_screens):
     assert share_of_screens(tables) <= 0.07 + 3 * np.sqrt(0.07 * 0.93 / n_screens)
 
 
+def subjects_of(labels, level, named=True):
+    """Return a function that draws rows of subjects. Each subject has 20 rows, and its own level in every column."""
+    groups = np.array([f"{label}{number // 20}" for number, label in enumerate(labels)])
+    codes = np.unique(groups, return_inverse=True)[1]
+
+    def make(rng):
+        rows = rng.standard_normal((len(labels), 15)) + level * rng.standard_normal((codes.max() + 1, 15))[codes]
+        return rows, labels, groups if named else None
+
+    return make
+
+
 @pytest.mark.long
 def test_differences_between_subjects_are_not_effects():
     labels = labelled(600, 60, 60, 60, 60)
-    groups = np.array([f"{label}{number // 20}" for number, label in enumerate(labels)])
-
-    def make(rng, named=True):
-        codes = np.unique(groups, return_inverse=True)[1]
-        rows = rng.standard_normal((len(labels), 15)) + 0.6 * rng.standard_normal((codes.max() + 1, 15))[codes]
-        return rows, labels, groups if named else None
-
-    assert share_of_screens(null_p_values(25, make)) <= 0.2
-    assert share_of_screens(null_p_values(4, lambda rng: make(rng, named=False))) == 1
+    assert share_of_screens(null_p_values(25, subjects_of(labels, 0.6))) <= 0.2
+    assert share_of_screens(null_p_values(4, subjects_of(labels, 0.6, named=False))) == 1
 
 
 def test_eight_control_subjects_are_enough_to_hold_the_level():
-    labels = labelled(160, 80, 80)
-    groups = np.array([f"{label}{number // 20}" for number, label in enumerate(labels)])
-
-    def make(rng):
-        codes = np.unique(groups, return_inverse=True)[1]
-        rows = rng.standard_normal((len(labels), 15)) + 0.4 * rng.standard_normal((codes.max() + 1, 15))[codes]
-        return rows, labels, groups
-
-    assert share_of_screens(null_p_values(12, make)) <= 0.3
+    assert share_of_screens(null_p_values(12, subjects_of(labelled(160, 80, 80), 0.4))) <= 0.3
 
 
 def test_rows_are_compared_with_the_controls_of_their_group():
@@ -308,9 +300,8 @@ def test_bad_input_is_an_error_that_names_the_parameter(case):
 def test_subjects_confounded_with_labels_are_said():
     rng, labels = rng_of(0), labelled(200, 50, 50)
     rows = rng.standard_normal((len(labels), 3))
-    with pytest.warns(
-        CautionWarning, match="1 of the groups have controls, and no other label: rows are treated as independent"
-    ):
+    said = "1 of the groups have controls, and no other label: rows are treated as independent"
+    with pytest.warns(CautionWarning, match=said):
         screen(rows, labels, control="control", groups=labels)
     groups = np.where(labels == "control", [f"c{number % 10}" for number in range(300)], labels)
     table = screen(rows, labels, control="control", groups=groups).table
@@ -337,11 +328,10 @@ def test_the_table_is_written_shown_and_drawn(tmp_path):
     assert [text.get_text() for text in ax.get_yticklabels()] == ["<b>", "B"]
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["stands out", "no evidence"]
     heat = ax.figure.axes[1]
-    assert {text.get_text() for text in heat.get_xticklabels()} == {f"column {number}" for number in range(4)}
+    columns = [f"column {number}" for number in range(4)]
+    assert {text.get_text() for text in heat.get_xticklabels()} == set(columns)
     moved = (rows[100:150].mean(0) - rows[:100].mean(0)) / rows[:100].std(0, ddof=1)
-    assert found.effects.loc["<b>", [f"column {number}" for number in range(4)]].to_numpy() == pytest.approx(
-        moved, rel=0.02
-    )
+    assert found.effects.loc["<b>", columns].to_numpy() == pytest.approx(moved, rel=0.02)
     assert plot_screen(found.table, ax=ax.figure.subplots()) is not ax
 
 
@@ -353,9 +343,8 @@ def expression(path):
     cells = anndata.read_h5ad(path)
     counts = cells.X.toarray().astype(float)
     totals = counts.sum(1, keepdims=True)
-    return pd.DataFrame(np.log1p(counts * np.median(totals) / totals), columns=list(cells.var_names)), cells.obs.astype(
-        str
-    )
+    rows = pd.DataFrame(np.log1p(counts * np.median(totals) / totals), columns=list(cells.var_names))
+    return rows, cells.obs.astype(str)
 
 
 def test_known_knock_outs_lead_a_crispr_screen(data_dir):
@@ -364,12 +353,8 @@ def test_known_knock_outs_lead_a_crispr_screen(data_dir):
         table = screen(rows, cells["target"], control="non-targeting", groups=groups).table
         assert {"STAT1", "JAK2", "IFNGR1", "IFNGR2", "IRF1", "SMAD4"} <= set(table.index[:8])
         assert "no evidence" not in set(table["verdict"][["MYC", "SPI1"]])
-        own = [
-            name
-            for name in ("STAT3", "NFKBIA", "UBE2L6", "CMTM6")
-            if table["shift_columns"][name].startswith(f"-{name}")
-        ]
-        assert own == ["STAT3", "NFKBIA", "UBE2L6", "CMTM6"]
+        for name in ("STAT3", "NFKBIA", "UBE2L6", "CMTM6"):
+            assert table["shift_columns"][name].startswith(f"-{name}")
 
 
 def test_control_guides_do_not_stand_out_within_replicates(data_dir):
@@ -377,10 +362,8 @@ def test_control_guides_do_not_stand_out_within_replicates(data_dir):
     own = (cells["target"] == "non-targeting").to_numpy()
     rows, guides, replicates = rows[own], cells["grna"][own].to_numpy(), cells["bio_rep"][own]
     # Guides have between 9 and 60 % of their cells in the first replicate. Without `groups`, this is a difference.
-    p = [
-        screen(rows, guides == guide, control=False, groups=replicates).table["p_value"].iloc[0]
-        for guide in np.unique(guides)
-    ]
+    tables = [screen(rows, guides == guide, control=False, groups=replicates).table for guide in np.unique(guides)]
+    p = [table["p_value"].iloc[0] for table in tables]
     assert len(p) == 9
     assert (false_discovery_control(p) < 0.05).sum() <= 1
 
@@ -402,10 +385,8 @@ def test_the_columns_that_are_shown_are_those_of_the_larger_difference(rng):
     rows[200:250, 2] += 2.0
     rows[250:, 5] *= 5.0
     shown = str(standout.screen(rows, labels, control="control"))
-    assert dict(re.findall(r"^(\w+) .* stands out +[+-]column (\d)", shown, re.MULTILINE)) == {
-        "moved": "2",
-        "spread": "5",
-    }
+    leaders = dict(re.findall(r"^(\w+) .* stands out +[+-]column (\d)", shown, re.MULTILINE))
+    assert leaders == {"moved": "2", "spread": "5"}
 
 
 def test_columns_of_very_different_size_are_said(rng):

@@ -58,9 +58,7 @@ def test_the_best_is_fitted_to_all_rows(data):
     search = BackgroundSearchCV(model(), GRID).fit(X, background=Y)
     alone = model().set_params(**search.best_params_).fit(X, background=Y)
     np.testing.assert_array_equal(search.transform(X), alone.transform(X))
-    np.testing.assert_array_equal(
-        search.inverse_transform(search.transform(X)), alone.inverse_transform(alone.transform(X))
-    )
+    np.testing.assert_array_equal(*(each.inverse_transform(each.transform(X)) for each in (search, alone)))
     assert search.n_features_in_ == 30
     assert search.get_feature_names_out().tolist() == ["discriminativepca0"]
     assert search.fit_transform(X, background=Y).shape == (61, 1)
@@ -225,6 +223,5 @@ def test_a_search_is_judged_by_its_best_model(data):
     search = BackgroundSearchCV(DiscriminativePCA(1), {"shrinkage": [0.5]}, cv=2).fit(X, background=Y)
     found, expected = (permutation_test(one, X, background=Y) for one in (search, search.best_estimator_))
     np.testing.assert_array_equal(found.p_values, expected.p_values)
-    assert str(report(search, X, background=Y, test=found)) == str(
-        report(search.best_estimator_, X, background=Y, test=found)
-    )
+    shown = [str(report(one, X, background=Y, test=found)) for one in (search, search.best_estimator_)]
+    assert shown[0] == shown[1]

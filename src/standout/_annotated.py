@@ -45,8 +45,7 @@ def cells_of(
     if background is None or (isinstance(background, str) and background == "rest" and "rest" not in names):
         return chosen, [np.isin(labels, targets), np.isin(labels, others)]
     backgrounds = _conditions(background, "background", others, f"{what} beside the target")
-    cells = [np.isin(labels, targets), *(labels == name for name in backgrounds)]
-    return {**chosen, "background": backgrounds}, cells
+    return {**chosen, "background": backgrounds}, [np.isin(labels, targets), *(labels == name for name in backgrounds)]
 
 
 def matrix_of(

@@ -309,7 +309,8 @@ def one_blas_thread(n_products: float = 0.0) -> Iterator[None]:
         return
     with _limit_lock:
         _limits.append(_limits[0] if _limits else [library.num_threads for library in _blas()])
-        _set_threads([1] * len(_blas()))
+        if len(_limits) == 1:
+            _set_threads([1] * len(_blas()))
     try:
         yield
     finally:

@@ -240,11 +240,11 @@ def leading_eigenvectors(matrix: Float, count: int) -> tuple[Float, Float]:
     return values[found - 1 :: -1], vectors[:, ::-1]
 
 
-def cholesky(matrix: Array) -> Array | None:
+def cholesky(matrix: Array, *, certain: bool = False) -> Array | None:
     """Return the lower Cholesky factor of a symmetric matrix, or None if the matrix is not positive definite.
 
-    A foreign array can be a stack of matrices. A NumPy matrix is overwritten. Its factor has arbitrary numbers above
-    the diagonal.
+    A foreign array can be a stack of matrices. If it is `certain` that they are positive definite, the host does not
+    wait for the device. A NumPy matrix is overwritten. Its factor has arbitrary numbers above the diagonal.
     """
     if not is_foreign(matrix):
         # LAPACK stores matrices by column. The transpose of a symmetric matrix is the same matrix, stored by column.
@@ -255,7 +255,7 @@ def cholesky(matrix: Array) -> Array | None:
     if compat.is_torch_array(matrix):
         # `cholesky_ex` returns a failure as a number on the device. An exception would wait for the device twice.
         factor, info = import_module("torch").linalg.cholesky_ex(matrix)
-        return factor if not bool(info.any()) else None
+        return factor if certain or not bool(info.any()) else None
     # By default CuPy returns a wrong factor without an error.
     raising: Any = import_module("cupyx").errstate(linalg="raise") if compat.is_cupy_array(matrix) else nullcontext()
     try:
@@ -289,6 +289,28 @@ def solve_triangular(factor: Array, right: Array, *, transposed: bool = False, o
         cupyx = import_module("cupyx.scipy.linalg")
         return cupyx.solve_triangular(factor, right, trans=1 if transposed else 0, lower=True)
     return namespace(factor).linalg.solve(factor.mT if transposed else factor, right)
+
+
+def orthonormal(block: Array, rounds: int = 3) -> Array:
+    """Return an orthonormal basis of the columns of each matrix of a stack.
+
+    A device computes the QR decompositions of a stack one after the other. So the columns of foreign matrices are
+    multiplied with inverse Cholesky factors of their inner products (Fukaya et al., 2020): first with a shift, so that
+    a factor exists even if columns are nearly dependent, and then twice more. Two rounds are enough for columns that
+    are nearly orthonormal.
+    """
+    xp, (n, width) = namespace(block), block.shape[-2:]
+    if not is_foreign(block):
+        return np.linalg.qr(block)[0]
+    unit = float(np.finfo(np.float64).eps)
+    lengths = xp.sum(block * block, axis=-2, keepdims=True) ** 0.5
+    block, small = block / xp.where(lengths > 0.0, lengths, 1.0), width * unit * eye(width, block)
+    for shift in (11.0 * (n + width + 1) * small, *[small] * (rounds - 1)):
+        factor = cholesky(block.mT @ block + shift, certain=True)
+        if factor is None:
+            break
+        block = solve_triangular(factor, block.mT).mT
+    return block
 
 
 def inverse_cholesky(matrices: Array) -> Array | None:

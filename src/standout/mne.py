@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from standout._arrays import Float
 from standout._messages import InvalidTypeError, InvalidValueError, listed, require_extra
 from standout._options import check_parameters, check_weights
+from standout.estimators._scores import keep_parameters
 from standout.io._files import check_choice
 from standout.moments import NormSums, ScatterMoments
 from standout.problem import Problem, solve
@@ -118,12 +119,7 @@ class Contrast(TransformerMixin, BaseEstimator):
         cv: int | None = 5,
         output: str = "log_power",
     ) -> None:
-        self.n_components = n_components
-        self.target_label = target_label
-        self.background_weights = background_weights
-        self.shrinkage = shrinkage
-        self.cv = cv
-        self.output = output
+        keep_parameters(self, locals())
 
     def fit(
         self, X: Any, y: Any = None, *, background: Any = None, window: Any = None, background_window: Any = None

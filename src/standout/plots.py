@@ -85,8 +85,7 @@ def scores(
     if marks.dtype.kind in "fiu" and len(np.unique(marks)) > _MOST_LABELS:
         # Draw large numbers last, so that they stay visible: most cells have no counts of a gene.
         points, marks = np.clip(planes[0], low, high)[np.argsort(marks)], np.sort(marks).astype(float)
-        drawn = ax.scatter(*points.T, c=marks, cmap="cividis", s=16, linewidths=0)
-        ax.figure.colorbar(drawn, ax=ax)
+        ax.figure.colorbar(ax.scatter(*points.T, c=marks, cmap="cividis", s=16, linewidths=0), ax=ax)
     else:
         words = marks.astype(str)
         for k, word in enumerate(np.unique(words)):
@@ -169,10 +168,8 @@ def path(model: Any, *, ax: Any = None) -> Any:
     logs, errors = (np.asarray(part, dtype=np.float64) for part in (found.log_ratios, found.errors))
     ax.fill_between(values, np.exp(logs - errors), np.exp(logs + errors), alpha=0.2, color=_COLOURS[1], linewidth=0)
     ax.plot(values, np.exp(logs), color=_COLOURS[1])
-    for place, label, style in ((found.best, "best", "o"), (found.chosen, "chosen", "s")):
-        if place is not None:
-            fill = _COLOURS[0] if label == "chosen" else "white"
-            ax.plot(values[place], np.exp(logs[place]), style, color=_COLOURS[0], mfc=fill, label=label)
+    for place, label, style, fill in ((found.best, "best", "o", "white"), (found.chosen, "chosen", "s", _COLOURS[0])):
+        ax.plot(values[place], np.exp(logs[place]), style, color=_COLOURS[0], mfc=fill, label=label)
     ax.set(xlabel=_PARAMETERS.get(found.parameter, found.parameter), ylabel="held-out ratio (mean over components)")
     ax.set_yscale("log")
     _plain_numbers(ax.yaxis)

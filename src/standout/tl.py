@@ -124,11 +124,10 @@ def dpca(
     if n_comps is not None and "n_components" in params:
         problem = "is given together with `n_components`, which is the same"
         raise InvalidValueError(problem, parameter="n_comps", value=n_comps, advice="Leave one out.")
-    method = params.pop("_method", "dpca")
     params |= {} if n_comps is None else {"n_components": n_comps}
     params |= {"groupby": groupby, "target": target, "background": background, "layer": layer, "use_rep": use_rep}
     params |= {"mask_var": mask_var, "subject": subject, "adjust": [adjust] if isinstance(adjust, str) else adjust}
-    return cells.fit_and_store(method, adata, params, key_added, copy)
+    return cells.fit_and_store(params.pop("_method", "dpca"), adata, params, key_added, copy)
 
 
 def cpca(adata: Any, groupby: str, target: Any, background: Any = None, **params: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -224,15 +225,13 @@ def _opened(options: dict[str, Any], display: Display) -> Any:
     return Table.stacked(made.sources, words=words, origin=origin, **known)
 
 
-def _typed(options: dict[str, Any]) -> list[str]:
-    """Return the options for reading and preparing as the user typed them."""
-    words: list[str] = []
+def _typed(options: dict[str, Any]) -> Iterator[str]:
+    """Yield the options for reading and preparing as the user typed them."""
     for name in sorted(options["given"] - {*CHOSEN, *OF_THE_PAGE, *OPTIONS}):
         value, option = options[name], OPTION_NAMES.get(name, f"--{name.replace('_', '-')}")
         if isinstance(value, bool):
-            words.append(option if value else "--stream")
+            yield option if value else "--stream"
             continue
         value = "x".join(map(str, value)) if name == "image_shape" else value
         for one in value if isinstance(value, tuple) else [value]:
-            words += [option, "=".join(one) if isinstance(one, tuple) else str(one)]
-    return words
+            yield from (option, "=".join(one) if isinstance(one, tuple) else str(one))

@@ -271,8 +271,7 @@ def _places(model: Any) -> list[Parts]:
 
 def _like_first(source: Source, first: Source) -> Source:
     """Return a dataset with its columns in the order of the first dataset."""
-    limit = first.width or 0
-    places = matched(source.keys, source.width or 0, source.name, first.keys, limit, first.name)
+    places = matched(source.keys, source.width or 0, source.name, first.keys, first.width or 0, first.name)
     return source if places is None else source.select(places.tolist())
 
 

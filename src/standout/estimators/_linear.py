@@ -51,8 +51,10 @@ class LinearTransformer(IncrementalTransformer):
         rule = self.shrinkage if self.method == "dpca" and isinstance(self.shrinkage, str) else None
         norms = rule is not None and (rule != "auto" or folds is None or not again)
         wide = wide and not thin
-        data = used = make_data(sources, folds, norms=norms, kind="rows" if thin else "scatter", wide=wide)
-        fit = self._fit_data(data, folds, reason)
+        # Setting the threads of BLAS takes as long as a small product, so set them once for all products of small data.
+        with one_blas_thread(n_rows * width * size):
+            data = used = make_data(sources, folds, norms=norms, kind="rows" if thin else "scatter", wide=wide)
+            fit = self._fit_data(data, folds, reason)
         # If sums of squares have lost too many digits, use coordinates in the span of the rows instead.
         lost = again and not (wide or thin or fit.solution.accurate)
         if lost and self.smooth is None and width * sum(source.count_rows() for source in sources) <= LARGE**2:

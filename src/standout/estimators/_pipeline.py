@@ -75,14 +75,13 @@ class BackgroundPipeline(Pipeline):
         self.steps = list(self.steps)
         self._validate_steps()
         datasets = self._opened([X, *as_backgrounds(background, X)])
-        last = len(self.steps) - 1
         for number, name, step in self._iter():
             if takes_background(step):
                 step.fit(datasets[0], y, background=datasets[1:] or None, **rows)
                 datasets, rows = datasets[:1], {}
             else:
                 self.steps[number] = (name, _fitted_step(name, step, datasets[0], y))
-            if number < last:
+            if number < len(self.steps) - 1:
                 datasets = [_after(data, self.steps[number][1]) for data in datasets]
         return self
 
@@ -123,8 +122,7 @@ class BackgroundPipeline(Pipeline):
         -------
         float
         """
-        datasets = self._opened([X, *as_backgrounds(background, X)])
-        target, *others = map(self._before_last, datasets)
+        target, *others = map(self._before_last, self._opened([X, *as_backgrounds(background, X)]))
         given = {"background": others} if others else {}
         return float(self.steps[-1][1].score(target, y, **given, **params))
 
@@ -254,8 +252,7 @@ def _check_pipeline(pipeline: Any) -> None:
 
 
 def _check_search(train: Any, background: Any) -> None:
-    shape = getattr(background, "shape", (None,))
-    if train is not None and shape[0] == len(train):
+    if train is not None and getattr(background, "shape", (None,))[0] == len(train):
         problem = "scikit-learn has cut the background into the folds of X, because both have the same number of rows"
         advice = "Use standout.BackgroundSearchCV, or pass the background in a list: background=[...]."
         warn_user(problem, advice=advice)

@@ -130,19 +130,14 @@ class BackgroundSearchCV(TransformerMixin, BaseEstimator):
         datasets = [X, *as_backgrounds(background, X)]
         counts = [_count(data, name) for data, name in zip(datasets, dataset_names(len(datasets)), strict=True)]
         beside = {"groups": groups, "background_groups": background_groups, **rows}
-        labels = [None if y is None else np.asarray(y)]
-        given = _Given(counts, {"X": datasets, "y": labels, **_listed(beside, counts)})
+        given = _Given(counts, {"X": datasets, "y": [None if y is None else np.asarray(y)], **_listed(beside, counts)})
         grid = self.param_grid
         if not isinstance(grid, Mapping | list):
             grid = [{name: [value] for name, value in params.items()} for params in grid]
-        search = GridSearchCV(
-            _OfNumbers(self.estimator, given, self.scoring),
-            grid,
-            n_jobs=self.n_jobs,
-            refit=self.refit,
-            cv=_splits(given, self.cv, self.random_state),
-            error_score=self.error_score,
-        ).fit(np.arange(sum(counts)))
+        settings = {"n_jobs": self.n_jobs, "refit": self.refit, "error_score": self.error_score}
+        settings["cv"] = _splits(given, self.cv, self.random_state)
+        search = GridSearchCV(_OfNumbers(self.estimator, given, self.scoring), grid, **settings)
+        search.fit(np.arange(sum(counts)))
         self.cv_results_, self.n_splits_ = search.cv_results_, search.n_splits_
         means = self.cv_results_["mean_test_score"]
         if not np.isfinite(means).any():
@@ -255,9 +250,9 @@ def _splits(given: _Given, cv: Any, random_state: Any) -> list[tuple[Numbers, Nu
     labels = None if len(counts) > 1 else given.values["y"][0]
     settings = {"shuffle": True, "random_state": 0 if random_state is None else random_state}
     owner = np.repeat(np.arange(len(counts)), counts)
+    kind: Any = StratifiedGroupKFold if groups is not None else KFold if labels is None else StratifiedKFold
+    splitter = kind(cv, **settings) if isinstance(cv, int) else cv
     if groups is None:
-        kind = KFold if labels is None else StratifiedKFold
-        splitter = kind(cv, **settings) if isinstance(cv, int) else cv
         # Each dataset is split separately, so that every fold has rows of every dataset.
         cut = [
             [[own[part] for part in split] for split in splitter.split(own, own if labels is None else labels)]
@@ -266,7 +261,6 @@ def _splits(given: _Given, cv: Any, random_state: Any) -> list[tuple[Numbers, Nu
         both = ([np.concatenate(parts) for parts in zip(*split, strict=True)] for split in zip(*cut, strict=True))
         splits = [(fitted, left) for fitted, left in both]
     else:
-        splitter = StratifiedGroupKFold(cv, **settings) if isinstance(cv, int) else cv
         every = np.concatenate([np.asarray(part).astype(str) for part in groups])
         splits = list(splitter.split(every, owner if labels is None else labels, every))
     if min(np.bincount(owner[left], minlength=len(counts)).min() for _, left in splits) < 2:

@@ -41,7 +41,6 @@ GRACE = 6.0
 # opened on the page holds the role of each row. SILENCE is the timeout of a connection in seconds.
 MOST_BYTES, BYTES_PER_ROW, SILENCE = 2**20, 4, 60.0
 MOST_PAGES = 16
-HEADER = "X-Standout-Token"
 REFUSED = "This page needs the whole address that standout explore has printed, with its token."
 NOTEBOOKS = "http://localhost:* https://localhost:* http://127.0.0.1:* https://127.0.0.1:*"
 
@@ -209,8 +208,7 @@ class Exploration:
         self.port = int(self._server.server_address[1])
         self.hosts = (f"127.0.0.1:{self.port}", f"localhost:{self.port}")
         self.address = f"http://{self.hosts[0]}/?token={self.token}"
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.2,), daemon=True)
-        self._thread.start()
+        threading.Thread(target=self._server.serve_forever, args=(0.2,), daemon=True).start()
 
     # --- life ---
 
@@ -305,7 +303,7 @@ class _Handler(BaseHTTPRequestHandler):
         """
         exploration = self.server.exploration
         query = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query).items()}
-        given = self.headers.get(HEADER) or query.get("token", "")
+        given = self.headers.get("X-Standout-Token") or query.get("token", "")
         hosts, origins = self.headers.get_all("Host") or [], self.headers.get_all("Origin") or []
         known = len(hosts) == 1 and hosts[0] in exploration.hosts
         own = [f"http://{host}" for host in hosts]
@@ -390,8 +388,5 @@ def page_html() -> tuple[bytes, str]:
     page, css, js = (static(f"explorer/explore.{kind}") for kind in ("html", "css", "js"))
     made, script = page.replace("/* styles */", static("page.css") + css), static("charts.js") + js
     hashed = encoded(hashlib.sha256(script.encode()).digest())
-    policy = (
-        f"default-src 'none'; script-src 'sha256-{hashed}'; style-src 'unsafe-inline'; img-src data: blob:; "
-        "connect-src 'self'"
-    )
-    return made.replace("/* script */", script).encode(), policy
+    allowed = f"script-src 'sha256-{hashed}'; style-src 'unsafe-inline'; img-src data: blob:; connect-src 'self'"
+    return made.replace("/* script */", script).encode(), f"default-src 'none'; {allowed}"

@@ -100,11 +100,9 @@ def changed(state: State, step: Mapping[str, Any], table: Table) -> State:
     elif what == "swap":
         codes = np.array([NEITHER, BACKGROUND, TARGET], dtype=np.uint8)[codes]
     elif what == "set" and step.get("name") in ("by", "method", "value", "scale", "center", "subjects", "n_components"):
-        made = replace(state, **{step["name"]: step["value"]})
-        if step["name"] == "method":
-            # A value of the earlier method has no meaning for another method: α is not a shrinkage.
-            made = replace(made, value=None)
-        return checked(made, table)
+        # A value of the earlier method has no meaning for another method: α is not a shrinkage.
+        forgotten: dict[str, Any] = {"value": None} if step["name"] == "method" else {}
+        return checked(replace(state, **forgotten, **{step["name"]: step["value"]}), table)
     else:
         raise InvalidValueError("the page asks for something unknown", advice="Load it again.")
     return replace(state, roles=codes.tobytes())
@@ -314,8 +312,7 @@ class Engine:
             model = copy(answer.model)
             data = model._data or self._data_of(answer.state)
             setattr(model, name, float(value))
-            few = data.sums(model.problem_).moments[0].n_features <= MOST_JUDGED
-            folds = model._folds if few else None
+            folds = model._folds if data.sums(model.problem_).moments[0].n_features <= MOST_JUDGED else None
             model._keep_linear(model._fit_data(data, folds, ""), data)
         return replace(answer, state=replace(state, value=float(value)), model=model)
 

@@ -274,8 +274,7 @@ class Page:
         if len(answer.parts) < 2:
             raise InvalidValueError("there is nothing to test", advice=answer.reason)
         target, *others = answer.sources
-        test = permutation_test(answer.model, target, background=others, n_draws=N_DRAWS)
-        found = self._found(answer, test)
+        found = self._found(answer, permutation_test(answer.model, target, background=others, n_draws=N_DRAWS))
         self.reports[answer.state] = (page(found), [one["p_value"] for one in found["components"]])
         return {"headline": found["headline"], **self._tested(answer.state)}
 

@@ -153,7 +153,9 @@ class Preparation(TransformerMixin, BaseEstimator):
         # In most data all columns vary in the first rows, so that the other rows need not be read.
         for some in ([rows[:SOME_ROWS] for rows in every], every):
             ends = [
-                min_max_axis(rows, 0, ignore_nan=True) if is_sparse(rows) else (np.fmin.reduce(rows), np.fmax.reduce(rows))
+                min_max_axis(rows, 0, ignore_nan=True)
+                if is_sparse(rows)
+                else (np.fmin.reduce(rows), np.fmax.reduce(rows))
                 for rows in some
             ]
             varies = np.fmin.reduce([low for low, _ in ends]) < np.fmax.reduce([high for _, high in ends])

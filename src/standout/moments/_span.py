@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations_with_replacement, pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +12,13 @@ from scipy import linalg
 
 from standout._arrays import (
     BLOCK_BYTES,
+    SERIAL_WORK,
     Array,
     Float,
     Rows,
     dense,
     double,
+    in_order,
     is_plain,
     is_thin,
     mirror,
@@ -247,16 +249,24 @@ def _gram(rows: list[Rows], origin: Float, single: bool) -> tuple[Float, bool, b
 def _plain_gram(rows: list[Rows], origin: Float) -> Float:
     """Return the inner products of all rows.
 
-    They are computed for each pair of datasets, so that the rows need not be copied into one array.
+    They are computed for each pair of datasets, so that the rows need not be copied into one array. For few rows,
+    pairs are computed at the same time: threads of BLAS would go on waiting for work while the fit goes on in one
+    thread.
     """
     places = _places(rows)
-    gram = zeros((places[-1].stop, places[-1].stop), origin)
-    for i, first in enumerate(rows):
-        gram[places[i], places[i]] = self_product(first.T)
-        for j, second in enumerate(rows[:i]):
-            block = product(first, second.T)
-            gram[places[i], places[j]] = block
-            gram[places[j], places[i]] = block.T
+    size = places[-1].stop
+    gram = zeros((size, size), origin)
+    # The largest products come first. Then all threads end at about the same time.
+    pairs = sorted(combinations_with_replacement(range(len(rows)), 2), key=lambda pair: pair[0] == pair[1])
+
+    def block(pair: tuple[int, int]) -> Float:
+        first, second = (rows[number] for number in pair)
+        return self_product(first.T) if first is second else product(first, second.T)
+
+    at_once = not is_foreign(gram) and size**2 * origin.shape[0] <= SERIAL_WORK
+    for (i, j), part in zip(pairs, (in_order if at_once else map)(block, pairs), strict=True):
+        gram[places[i], places[j]] = part
+        gram[places[j], places[i]] = part.T
     return gram
 
 

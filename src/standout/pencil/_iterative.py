@@ -23,6 +23,7 @@ from standout._xp import (
     like,
     namespace,
     nonnegative,
+    orthonormal,
     solve_triangular,
     to_host,
 )
@@ -137,7 +138,7 @@ def krylov(
                 block = block + xp.sum(block * block, axis=-2, keepdims=True) ** 0.5 * noise
             # Orthogonalise twice: the first result is mostly rounding if the space has all directions of the operator.
             for _ in range(2):
-                block = orthonormal(block - basis @ (transposed(basis) @ block))
+                block = orthonormal(block - basis @ (transposed(basis) @ block), rounds=2)
             basis = concat([basis, block], axis=-1)
         block = apply(block)
         images = concat([images, block], axis=-1)
@@ -193,12 +194,6 @@ def random(shape: tuple[int, ...], seed: int, reference: Float, size: float = 1.
 def cast(numbers: Float, reference: Float) -> Float:
     """Return numbers in the library and the precision of a reference."""
     return like(numbers, reference) if is_foreign(reference) else np.asarray(numbers, dtype=reference.dtype)
-
-
-def orthonormal(block: Float) -> Float:
-    """Return an orthonormal basis of the columns of each matrix of a stack."""
-    basis: Float = namespace(block).linalg.qr(block)[0]
-    return basis
 
 
 def transposed(matrices: Float) -> Float:

@@ -13,15 +13,15 @@ import numpy as np
 from scipy import linalg
 
 from standout._arrays import Float
-from standout._xp import concat, diagonal, eye, is_foreign, like, namespace, to_host, zeros
+from standout._xp import concat, diagonal, eye, is_foreign, like, namespace, orthonormal, to_host, zeros
 from standout.moments import Moments, ScatterMoments
 from standout.pencil._direct import is_weak
-from standout.pencil._iterative import LEAST_STEPS, MORE, cast, halves_of, krylov, orthonormal, random, transposed
+from standout.pencil._iterative import LEAST_STEPS, MORE, Halves, cast, halves_of, krylov, random, transposed
 
-# Positions on a path (0 to 1) that are solved first.
-REPRESENTATIVES = (0.0, 0.3, 0.6, 0.9)
-# Number of matrix products for the representatives.
-PATH_STEPS = 5
+# Positions on a path (0 to 1) that are solved first; the second ones if LAPACK solves the representatives of a ratio.
+REPRESENTATIVES, FEW_REPRESENTATIVES = (0.0, 0.45, 0.9), (0.15, 0.75)
+# Number of matrix products for the representatives, of ratios and of differences.
+PATH_STEPS, DIFFERENCE_STEPS = 4, 6
 # Largest number of products for the components of a fold. The iterations start from random vectors, so that results do
 # not depend on the path or the array library. The iterations end at the residual FOLD_EXACT. In single precision they
 # end at SINGLE_EXACT.
@@ -37,8 +37,8 @@ EPS = float(np.finfo(np.float64).eps)
 # With at most WHOLE_SIZE columns, LAPACK solves the pencils at all values of a path. With at most SMALL_SIZE columns,
 # LAPACK solves the pencils at the representatives, and the pencils of folds in `fold_vectors`.
 WHOLE_SIZE, SMALL_SIZE = 20, 128
-# Number of extra vectors if LAPACK solves the representatives.
-SMALL_MORE = 1
+# Number of extra vectors whose changes along the path are computed, and highest order of these changes.
+ONE_MORE, ORDERS = 1, 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,19 +147,19 @@ class _Stack:
         return whole
 
     def inside(self, basis: Float | None, values: Any, count: int, exact: bool = False) -> tuple[Float, Float]:
-        """Return eigenvalues and vectors at some values of the parameter, by LAPACK.
+        """Return eigenvalues and vectors of the scaled columns at some values of the parameter, by LAPACK.
 
         Vectors are in the span of `basis`. If `basis` is None, they may have any direction. If B is singular,
         eigenvalues are NaN and vectors are zero. With `exact`, eigenvalues are NaN and vectors zero also if B is nearly
         singular.
         """
-        small, squares = self.matrices, self.scale[:, :, None] ** 2
+        # Without a basis, the ridge is added only to the diagonal: to every `step`-th entry of a flat matrix.
+        small, ridge, step = self.matrices, self.scale**2, self.scale.shape[1] + 1
         if basis is not None:
             small = transposed(basis)[:, None] @ (small @ basis[:, None])
-            ridge = to_host(transposed(basis) @ (cast(squares, basis) * basis))
-        else:
-            ridge = squares * np.eye(len(squares[0]))
-        small, size = to_host(small).astype(np.float64), small.shape[-1]
+            ridge = to_host(transposed(basis) @ (cast(ridge[:, :, None], basis) * basis)).reshape((len(ridge), -1))
+            step = 1
+        small, size = to_host(small).astype(np.float64, copy=False), small.shape[-1]
         first, second, ridges = self.first[:, values], self.second[:, values], self.ridges[:, values]
         count = min(count, size)
         found, turn = np.full((*ridges.shape, count), np.nan), np.zeros((*ridges.shape, size, count))
@@ -167,9 +167,10 @@ class _Stack:
         # system in every call, which is slow.
         for fold in np.flatnonzero(np.isfinite(small).all(axis=(1, 2, 3))).tolist():
             flat = np.reshape(small[fold], (-1, size * size))
+            a, b = first[fold] @ flat, second[fold] @ flat
+            b[:, ::step] += ridges[fold, :, None] * ridge[fold]
             # Transposing the symmetric matrices gives LAPACK's memory order without a copy.
-            a, b = ((part[fold] @ flat).reshape((-1, size, size)).swapaxes(1, 2) for part in (first, second))
-            b += ridges[fold, :, None, None] * ridge[fold]
+            a, b = (part.reshape((-1, size, size)).swapaxes(1, 2) for part in (a, b))
             variances = diagonal(b).copy()
             for place, pair in enumerate(zip(a, b, strict=True)):
                 values, vectors, n_found, _, info = linalg.lapack.dsygvx(
@@ -182,62 +183,91 @@ class _Stack:
                 weak = is_weak(diagonal(b), variances, self.precision)
                 found[fold, weak], turn[fold, weak] = np.nan, 0.0
         turn = like(turn, self.matrices)
-        vectors = turn if basis is None else basis[:, None] @ turn
-        return found, vectors * self.units[:, None, :, None]
+        return found, turn if basis is None else basis[:, None] @ turn
+
+    def halved(self, places: Sequence[int], bounds: Float, limit: float = 0.0) -> tuple[Halves | None, Float | None]:
+        """Return the functions of `halves_of` for ``B = L Lᵀ``, or for ``σ E - A = L Lᵀ`` of a difference, and σ.
+
+        σ must be just above all eigenvalues. From the `bounds`, approximate leading eigenvalues, it is increased until
+        the factor L exists. The functions are None if B is singular, or if bounds are NaN.
+        """
+        if not self.difference:
+            return halves_of(self.summed(self.second[:, places], self.ridges[:, places]), limit), None
+        halves, shift = None, None
+        step = 0.1 * (bounds[..., 0] - bounds[..., -1]) + 1e-3 * np.abs(bounds).max(axis=-1)
+        step = np.where(step > 0.0, step, 1.0)
+        while halves is None and np.all(np.isfinite(bounds)):
+            shift = bounds[..., 0] + step
+            halves = halves_of(self.summed(-self.first[:, places], shift))
+            step = 4.0 * step
+        return halves, shift
+
+    def images(self, matrices: Float, blocks: Float) -> Float:
+        """Return the product of the matrix of each fold and the blocks of vectors at all values of the parameter.
+
+        All values are multiplied together, because reading the matrix takes most of the time.
+        """
+        xp, (n_folds, size, _) = namespace(blocks), matrices.shape
+        wide = xp.moveaxis(xp.reshape(blocks, (n_folds, -1, *blocks.shape[1:])), 1, 2)
+        images = xp.reshape(matrices @ xp.reshape(wide, (n_folds, size, -1)), wide.shape)
+        return xp.reshape(xp.moveaxis(images, 2, 1), blocks.shape)
+
+    def with_changes(self, halves: Halves, vectors: Float, count: int) -> Float:
+        """Return vectors, and the changes of the first `count` of them along the path, to second order.
+
+        The vectors are solutions at some values of the parameter. The factorised matrix K is a linear function of a
+        term of the parameter, with the derivative K'. The derivatives of the solutions are then, up to terms with other
+        solutions, in the span of ``K⁻¹ K' u``.
+        """
+        xp, shape = namespace(vectors), vectors.shape
+        terms, ridges = (self.first, 0.0 * self.ridges) if self.difference else (self.second, self.ridges)
+        change = self.summed(terms[:, -1:] - terms[:, :1], ridges[:, -1:] - ridges[:, :1])
+        parts, (forward, backward) = [vectors], halves
+        part = xp.reshape(vectors[..., :count], (-1, shape[2], count))
+        for _ in range(ORDERS):
+            part = backward(forward(self.images(change, part)))
+            parts.append(xp.reshape(part, (*shape[:3], count)))
+        return concat(parts, axis=-1)
 
     def iterated(
         self, places: Sequence[int], count: int, steps: int, span: Float | None = None, tolerance: float = 0.0
     ) -> tuple[Float, Float] | None:
-        """Return eigenvalues and vectors at some values of the parameter, by iterations.
+        """Return eigenvalues and vectors of the scaled columns at some values of the parameter, by iterations.
 
         Return None if B is singular, or if the iterations stay far from the `tolerance`. A few more vectors than
-        `count` are returned. Iterations start from the best vectors in `span`. If `span` is None, they start from
-        random vectors. For a ratio, the iterations use ``L⁻¹ A L⁻ᵀ`` with ``B = L Lᵀ``. For a difference, they use
-        ``L⁻¹ E L⁻ᵀ`` with ``σ E - A = L Lᵀ``. Here σ must be just above all eigenvalues: it is increased until the
-        factor L exists.
+        `count` are returned; without a tolerance, also their changes along the path. Iterations start from the best
+        vectors in `span`. If `span` is None, they start from random vectors. For a ratio, the iterations use
+        ``L⁻¹ A L⁻ᵀ`` with ``B = L Lᵀ``. For a difference, they use ``L⁻¹ E L⁻ᵀ`` with ``σ E - A = L Lᵀ``.
         """
         xp, target, n_values = namespace(self.matrices), self.matrices[:, 0], len(places)
         n_folds, size = target.shape[:2]
-        shift, halves = None, None
         block = orthonormal(target @ random((size, count + MORE), 0, target)) if span is None else span
-        if span is not None or self.difference:
-            bounds, vectors = self.inside(block, places, count + MORE)
-            blocks = vectors / self.units[:, None, :, None]
-        else:
-            blocks = xp.stack([block] * n_values, axis=1)
-        if not self.difference:
-            limit = self.precision if tolerance else 0.0
-            halves = halves_of(self.summed(self.second[:, places], self.ridges[:, places]), limit)
-        elif np.all(np.isfinite(bounds)):
-            step = 0.1 * (bounds[..., 0] - bounds[..., -1]) + 1e-3 * np.abs(bounds).max(axis=-1)
-            step = np.where(step > 0.0, step, 1.0)
-            while halves is None:
-                shift = bounds[..., 0] + step
-                halves = halves_of(self.summed(-self.first[:, places], shift))
-                step = 4.0 * step
+        bounds, blocks = np.zeros(1), xp.stack([block] * n_values, axis=1)
+        if self.difference:
+            bounds, blocks = self.inside(block, places, count + MORE)
+        halves, shift = self.halved(places, bounds, self.precision if tolerance else 0.0)
         if halves is None:
             return None
         forward, backward = halves
         square = cast(np.repeat(self.scale**2, n_values, axis=0)[..., None], target)
 
         def turned(part: Float) -> Float:
-            if shift is not None:
-                return forward(square * part)
-            # Multiply with the matrix of each fold only once, for all values of the parameter together.
-            wide = xp.moveaxis(xp.reshape(part, (n_folds, n_values, size, -1)), 1, 2)
-            images = xp.reshape(target @ xp.reshape(wide, (n_folds, size, -1)), wide.shape)
-            return forward(xp.reshape(xp.moveaxis(images, 2, 1), part.shape))
+            return forward(self.images(target, part) if shift is None else square * part)
 
         start = turned(xp.reshape(blocks, (n_folds * n_values, size, -1)))
         values, found, residual = krylov(lambda part: turned(backward(part)), start, count, steps, tolerance)
         if tolerance and not residual <= MOST_RESIDUAL:
             return None
         values = np.reshape(values, (n_folds, n_values, -1))
-        vectors = xp.reshape(backward(found), (n_folds, n_values, size, -1)) * self.units[:, None, :, None]
+        vectors = xp.reshape(backward(found), (n_folds, n_values, size, -1))
         if shift is None:
-            return values * self.first[:, places, :1], vectors
-        # Scale the vectors to unit length in B, as for ratios.
-        return shift[..., None] - 1.0 / values, vectors / cast(np.sqrt(values)[..., None, :], vectors)
+            values = values * self.first[:, places, :1]
+        else:
+            # Scale the vectors to unit length in B, as for ratios.
+            values, vectors = shift[..., None] - 1.0 / values, vectors / cast(np.sqrt(values)[..., None, :], vectors)
+        if not tolerance:
+            vectors = self.with_changes(halves, vectors[..., : count + MORE], count + ONE_MORE)
+        return values, vectors
 
 
 def path_vectors(folds: Sequence[Posed], n_components: int, *, single: bool = True) -> Float | None:
@@ -254,37 +284,44 @@ def path_vectors(folds: Sequence[Posed], n_components: int, *, single: bool = Tr
     stack = _Stack.of(folds, single)
     if stack is None:
         return None
-    places = np.round((n_values - 1) * np.array(REPRESENTATIVES)).astype(int).tolist()
+    small = size <= SMALL_SIZE
+    positions = FEW_REPRESENTATIVES if small and not stack.difference else REPRESENTATIVES
+    places = np.round((n_values - 1) * np.array(positions)).astype(int)
     # Without a ridge at the first value, B can be singular there. The second value then replaces the first value as a
     # representative.
-    places = np.unique([int(not folds[0].ridges[0].any()), *places[1:]]).tolist()
+    places = np.unique(np.maximum(places, int(not folds[0].ridges[0].any()))).tolist()
     known: dict[int, Float] = {}
     # If there is no basis, `inside` uses all directions.
     basis = None
     if size > WHOLE_SIZE and len(places) * (n_components + MORE) < size:
-        if size <= SMALL_SIZE:
-            values, vectors = stack.inside(None, places, n_components + SMALL_MORE)
-            if np.isfinite(values).all():
+        if small:
+            values, vectors = stack.inside(None, places, n_components + ONE_MORE)
+            halves, _ = stack.halved(places, values)
+            if np.isfinite(values).all() and halves is not None:
+                vectors = stack.with_changes(halves, vectors, n_components + ONE_MORE)
                 known = {place: vectors[:, number] for number, place in enumerate(places)}
         else:
             # For a difference, the vectors of one value are the start for the next value.
             for group in [[place] for place in reversed(places)] if stack.difference else [places]:
-                span = orthonormal(known[min(known)] / stack.units[..., None]) if known else None
-                found = stack.iterated(group, n_components, PATH_STEPS, span)
+                span = orthonormal(known[min(known)]) if known else None
+                steps = DIFFERENCE_STEPS if stack.difference else PATH_STEPS
+                found: Any = stack.iterated(group, n_components, steps, span)
                 if found is not None:
                     known |= {place: found[1][:, number] for number, place in enumerate(group)}
         if not known:
             nothing = zeros((n_folds, size, n_values * n_components), stack.units)
             return path_vectors(folds, n_components, single=False) if single else nothing
-        basis = orthonormal(concat(list(known.values()), axis=-1) / stack.units[..., None])
+        basis = concat(list(known.values()), axis=-1)
+        basis = orthonormal(basis) if basis.shape[-1] < size else None
     others = [place for place in range(n_values) if place not in known]
-    vectors = stack.inside(basis, others, n_components, exact=basis is None)[1]
-    known |= {place: vectors[:, number] for number, place in enumerate(others)}
+    found = stack.inside(basis, others, n_components, exact=basis is None)
+    known |= {place: found[1][:, number] for number, place in enumerate(others)}
     if basis is not None and not folds[0].ridges[0] and _is_singular(stack, folds, single):
         # The span of the representatives' vectors lacks the directions in which B is zero. So the vectors at the first
         # value, where B is singular, would be wrong.
         known[0] = 0.0 * known[0]
-    return concat([known[place][..., :n_components] for place in range(n_values)], axis=-1)
+    vectors = concat([known[place][..., :n_components] for place in range(n_values)], axis=-1)
+    return vectors * stack.units[..., None]
 
 
 def _is_singular(stack: _Stack, folds: Sequence[Posed], single: bool) -> bool:
@@ -313,14 +350,12 @@ def fold_vectors(folds: Sequence[Posed], n_components: int, single: bool = False
     if stack is None:
         return [None] * len(folds)
     if size <= SMALL_SIZE or size < (LEAST_STEPS + 1) * (n_components + MORE):
-        values, vectors = stack.inside(None, slice(1), n_components, exact=True)
-        values, vectors = values[:, 0], vectors[:, 0]
+        found: Any = stack.inside(None, slice(1), n_components, exact=True)
     else:
         tolerance = SINGLE_EXACT if single else FOLD_EXACT
         found = stack.iterated([0], n_components, FOLD_STEPS, tolerance=tolerance)
         if found is None:
             return [None] * len(folds)
-        values = found[0][:, 0, :n_components]
-        vectors = found[1][:, 0, :, :n_components]
+    values, vectors = found[0][:, 0, :n_components], found[1][:, 0, :, :n_components] * stack.units[..., None]
     usable: Any = np.isfinite(values).all(axis=1)
     return [(values[i], vectors[i]) if known else None for i, known in enumerate(usable)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any
@@ -290,7 +289,7 @@ def total_epsilon(spent: Sequence[Spent], delta: float) -> float:
     check_number(delta, "delta", DELTAS, SMALL_DELTA)
     if not spent or not all(isinstance(one, Spent) for one in spent):
         raise InvalidTypeError("is not a list of `Spent`", parameter="spent", advice="Use `spent` of releases.")
-    scale = ROW_SENSITIVITY / math.sqrt(2.0 * sum(one.rho for one in spent))
+    scale = ROW_SENSITIVITY / float(np.sqrt(2.0 * sum(one.rho for one in spent)))
     return float(_gaussian(scale, float(delta)).map(ROW_SENSITIVITY)[0])
 
 

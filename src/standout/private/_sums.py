@@ -179,8 +179,7 @@ def unpacked(released: Whole, size: int) -> Float:
     """Return the symmetric matrix of packed entries: the inverse of `packed`."""
     row, column = np.triu_indices(size)
     matrix = np.zeros((size, size))
-    matrix[row, column] = released / np.where(row == column, ON_DIAGONAL, BESIDE)
-    matrix[column, row] = matrix[row, column]
+    matrix[row, column] = matrix[column, row] = released / np.where(row == column, ON_DIAGONAL, BESIDE)
     return matrix
 
 

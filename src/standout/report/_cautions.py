@@ -207,8 +207,7 @@ def columns(samples: Sequence[Sample], names: Sequence[str], scaled: bool) -> It
     if not scaled and varying.any():
         least, most = int(np.argmin(np.where(varying, target, np.inf))), int(np.argmax(target))
         if target[most] > UNEQUAL_SPREADS * target[least]:
-            sizes = [float(target[most]), float(target[least])]
-            yield {"kind": "units", "columns": [names[most], names[least]], "sizes": sizes}
+            yield {"kind": "units", "columns": [names[most], names[least]], "sizes": target[[most, least]].tolist()}
     # Equal columns have equal random sums. The random sums of different columns are practically never equal.
     draw = np.random.default_rng(0)
     sums = np.array([draw.standard_normal(part.rows.shape[0]) @ part.rows for part in samples for _ in range(2)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -107,9 +107,7 @@ def _facts(fit: Fit, test: Any, boot: Any) -> dict[str, Any]:
         test = {"p_values": [value(p) for p in test.p_values], **counts, "level": test.level, "unit": str(test.unit)}
     return {
         "standout": __version__,
-        "title": "",
-        "headline": "",
-        "verdict": "",
+        **dict.fromkeys(("title", "headline", "verdict"), ""),
         "method": method,
         "kernel": (kernel if isinstance(kernel, str) else "given") if hasattr(model, "kernel") else None,
         "held_out": fit.held_out,
@@ -130,15 +128,13 @@ def _facts(fit: Fit, test: Any, boot: Any) -> dict[str, Any]:
             }
             for place, (name, source) in enumerate(zip(names, fit.datasets, strict=True))
         ],
-        "components": _components(fit, test, boot),
+        "components": list(_components(fit, test, boot)),
         "test": test,
-        "bootstrap": None
-        if boot is None
-        else {"n_draws": int(boot.n_draws), "unit": str(boot.unit), "angle": [value(angle) for angle in boot.angles]},
+        "bootstrap": boot
+        and {"n_draws": int(boot.n_draws), "unit": str(boot.unit), "angle": [value(angle) for angle in boot.angles]},
         "path": path_of(model) if fit.compared else None,
-        "pca": None
-        if fit.pca is None
-        else {
+        "pca": fit.pca
+        and {
             "ratio": value(fit.pca[0]),
             "interval": [value(end) for end in fit.pca[1]],
             "near": float(np.mean(getattr(model, "shrinkage_", 0.0))) > cautions.NEAR_PCA,
@@ -178,9 +174,9 @@ def written(step: Any) -> dict[str, Any]:
     return {"module": ".".join(parts[: private[0]] if private else parts), "name": kind.__name__, "given": given}
 
 
-def _components(fit: Fit, test: Any, boot: Any) -> list[dict[str, Any]]:
-    """Return the components with their ratios, p-values and leading columns. Kernels have no columns."""
-    model, found, variances = fit.model, [], []
+def _components(fit: Fit, test: Any, boot: Any) -> Iterator[dict[str, Any]]:
+    """Yield the components with their ratios, p-values and leading columns. Kernels have no columns."""
+    model, variances = fit.model, []
     for place, (scores, source) in enumerate(zip(fit.scores, fit.datasets, strict=True)):
         weights = source.weights
         if fit.robust:
@@ -206,18 +202,15 @@ def _components(fit: Fit, test: Any, boot: Any) -> list[dict[str, Any]]:
                 for j in order.tolist()
             ]
         p = None if test is None or k >= len(test["p_values"]) else test["p_values"][k]
-        found.append(
-            {
-                "component": k + 1,
-                **{name: value(part[k]) for name, part in numbers.items()},
-                "interval": [value(end) for end in model.ratio_interval_[k]],
-                "p_value": p,
-                "significant": None if p is None else k < test["n_significant"],
-                "variances": [value(part[k]) for part in variances],
-                "columns": columns,
-            }
-        )
-    return found
+        yield {
+            "component": k + 1,
+            **{name: value(part[k]) for name, part in numbers.items()},
+            "interval": [value(end) for end in model.ratio_interval_[k]],
+            "p_value": p,
+            "significant": None if p is None else k < test["n_significant"],
+            "variances": [value(part[k]) for part in variances],
+            "columns": columns,
+        }
 
 
 def _means(fit: Fit) -> dict[str, Any] | None:
@@ -270,6 +263,7 @@ def _drawn(fit: Fit) -> dict[str, Any]:
     points = []
     for place, sample in enumerate(fit.samples):
         ids = fit.ids if place == 0 else fit.datasets[place].ids
+        outlying = np.isin(sample.numbers, fit.model.outlying_rows_[place]).astype(int).tolist() if fit.robust else None
         points.append(
             {
                 "rows": sample.numbers.tolist(),
@@ -277,9 +271,7 @@ def _drawn(fit: Fit) -> dict[str, Any]:
                 "labels": fit.labels.of(sample.numbers) if fit.labels is not None and place == 0 else None,
                 "scores": rounded(fit.shown[place].T[:MOST_COMPONENTS]),
                 "pca": rounded(fit.shown_by_pca[place].T[:2]),
-                "outlying": np.isin(sample.numbers, fit.model.outlying_rows_[place]).astype(int).tolist()
-                if fit.robust
-                else None,
+                "outlying": outlying,
             }
         )
     return {"held_out": fit.held_out, "n_components": min(fit.shown[0].shape[1], MOST_COMPONENTS), "points": points}
@@ -296,9 +288,8 @@ def _verdict(found: dict[str, Any], dependent: bool) -> str:
     largest = max((column["effect"] ** 2 for column in means["columns"]), default=0.0) if means else 0.0
     # The test of the means assumes independent rows or subjects. If rows look dependent, this test is not reliable, and
     # the headline is a shift only if a difference of means is larger than the ratio.
-    if found["center"] == "own" and (
-        largest > max(one["ratio"], 1.0) or (largest > 0.0 and significant is False and not dependent)
-    ):
+    apart = largest > max(one["ratio"], 1.0) or (largest > 0.0 and significant is False and not dependent)
+    if found["center"] == "own" and apart:
         return "shift"
     if found["center"] == "background" and (one["shift"] or 0.0) > (one["spread"] or 0.0) and significant is not False:
         return "shift"

@@ -181,8 +181,7 @@ def sentences(found: Mapping[str, Any]) -> list[str]:
     list of str
         Plain text.
     """
-    told = (f"{caution['text']} {caution['advice']}".strip() for caution in found["cautions"])
-    return [found["headline"], *told]
+    return [found["headline"], *(f"{caution['text']} {caution['advice']}".strip() for caution in found["cautions"])]
 
 
 def figure(found: Mapping[str, Any]) -> bytes:

@@ -11,7 +11,7 @@ correlation of the control subjects.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -284,8 +284,7 @@ class Space:
         # Two ways to split a set: in the middle, and into even and odd places.
         places = [slice(half), slice(half, size), slice(0, size, 2), slice(1, size, 2)]
         parts = [self.reference[one[place]] for one in order for place in places]
-        scores = leading_vectors(parts) @ self.reference.T
-        scores = scores.reshape(len(order), len(places), m)
+        scores = (leading_vectors(parts) @ self.reference.T).reshape(len(order), len(places), m)
         drawn, low, even = ranks < size, ranks < half, ranks % 2 == 0
         held = np.concatenate([drawn & ~low, low, drawn & ~even, drawn & even], axis=1)
         return np.asarray(scaled_spread(spread_of(scores, held, scores, ~drawn), size, m - size))
@@ -337,9 +336,8 @@ class Side:
         independent control rows. If groups are the units, an effective number of rows replaces `n_controls`.
         """
         white, raw, counts = self.white, self.whitened(rows), np.bincount(codes)
-        totals = [n_controls] * 2
-        if self._counts is not None:
-            totals = [space.effective(self._counts) for space in (white, self.plain)]
+        spaces = (white, self.plain)
+        totals = [n_controls if self._counts is None else space.effective(self._counts) for space in spaces]
         (one, other), (third, fourth) = halves(codes, rng), halves(codes, rng)
         parts, held = [one, other, third, fourth], np.stack([other, one, fourth, third])
         has_spread = held.sum(1).min() >= LEAST_SPREAD // 2
@@ -436,14 +434,11 @@ class Controls:
         found = rows[known] - self.means[cells[known]]
         return found, None if groups is None else groups[known], 1 / max(error, 1e-12)
 
-    def sides(self, shrinkage: float, rng: np.random.Generator) -> list[Side]:
-        """Return both ways to use the halves: one half gives the whitening, the other half is the reference."""
+    def sides(self, shrinkage: float, rng: np.random.Generator) -> Iterator[Side]:
+        """Yield both ways to use the halves: one half gives the whitening, the other half is the reference."""
         groups = self.groups if self.kind == "subjects" else None
         units = np.arange(len(self.rows)) if groups is None else np.unique(groups, return_inverse=True)[1]
         counts, (one, other) = None if groups is None else np.bincount(groups), halves(units, rng)
-        found = []
         for fitted, held in ((one, other), (other, one)):
             subjects = np.unique(units[held], return_inverse=True)[1]
-            parts = self.rows[fitted], self.rows[held]
-            found.append(Side(*parts, subjects, self.kind == "within", shrinkage, counts))
-        return found
+            yield Side(self.rows[fitted], self.rows[held], subjects, self.kind == "within", shrinkage, counts)

@@ -189,7 +189,7 @@ def screen(
     control_groups = None if host_groups is None else host_groups[numbers]
     target_groups = None if row_groups is None else row_groups[others]
     controls = Controls(read(host, numbers), control_groups, target_groups)
-    sides = controls.sides(shrinkage, rng)
+    sides = list(controls.sides(shrinkage, rng))
     sizes = _sizes(codes[others], sides)
     columns = source.columns or tuple(f"column {number}" for number in range(controls.rows.shape[1]))
     spreads = controls.rows.std(axis=0)
