@@ -171,9 +171,12 @@ def test_parts_of_a_stage_that_run_at_the_same_time_share_a_bar():
     display = _display.Display(quiet=True)
     with display.working():
         display.stage("reading")
-        for what, done, total in (("a", 5, 10), ("b", 0, 30), ("a", 8, 10)):
-            display.progress(what, done, total)
-        assert [(task.completed, task.total) for task in display._bar.tasks] == [(8, 40)]
+        shown = []
+        # Both files end before the next part begins. The number of rows of the last file is unknown.
+        for part in (("a", 5, 10), ("b", 0, 30), ("a", 10, 10), ("b", 30, 30), ("c", 1, 4), ("d", 2, 0)):
+            display.progress(*part)
+            shown += [(task.completed, task.total) for task in display._bar.tasks]
+        assert shown == [(5, 10), (5, 40), (10, 40), (40, 40), (1, 4), (3, 0)]
 
 
 def test_a_terminal_shows_a_bar_and_the_result(here):

@@ -209,7 +209,7 @@ def write_csv(
     """
     require_extra("pyarrow", "files", "writing tables")
     import pyarrow as pa
-    from pyarrow import parquet
+    from pyarrow import csv, parquet
 
     tables = (_as_table(part, spreadsheet) for part in ([columns] if isinstance(columns, Mapping) else columns))
     first, final = next(tables), Path(path).expanduser()
@@ -228,20 +228,17 @@ def write_csv(
                     writer.write_table(table)
             return
         delimiter = "\t" if suffixes & {".tsv", ".tab"} else ","
-        with closing(in_order(partial(_as_text, delimiter), enumerate(every))) as texts:
+
+        def text_of(numbered: tuple[int, Any]) -> Any:
+            # Only the first table has a line with the names of the columns.
+            part, header = pa.BufferOutputStream(), numbered[0] == 0
+            options = csv.WriteOptions(include_header=header, delimiter=delimiter, batch_size=2**14)
+            csv.write_csv(numbered[1], part, options)
+            return part.getvalue()
+
+        with closing(in_order(text_of, enumerate(every))) as texts:
             for text in texts:
                 stream.write(text)
-
-
-def _as_text(delimiter: str, numbered: tuple[int, Any]) -> Any:
-    """Return the text of a table. Only the table with the number 0 has a line with the names of the columns."""
-    import pyarrow as pa
-    from pyarrow import csv
-
-    number, table = numbered
-    stream = pa.BufferOutputStream()
-    csv.write_csv(table, stream, csv.WriteOptions(include_header=number == 0, delimiter=delimiter, batch_size=2**14))
-    return stream.getvalue()
 
 
 def _as_table(columns: Mapping[str, Any], spreadsheet: bool) -> Any:
@@ -307,6 +304,8 @@ def progress_bar(description: str, total: int, *, shown: bool = True) -> Iterato
 
         advance(0)
         yield advance
+        # The work can end before its expected amount is done.
+        _receivers[-1](description, done, done)
     elif shown:
         require_extra("rich", "progress", "a progress bar")
         from rich.console import Console

@@ -291,25 +291,25 @@ def solve_triangular(factor: Array, right: Array, *, transposed: bool = False, o
     return namespace(factor).linalg.solve(factor.mT if transposed else factor, right)
 
 
-def orthonormal(block: Array, rounds: int = 3) -> Array:
+def orthonormal(block: Array, rounds: int = 4) -> Array:
     """Return an orthonormal basis of the columns of each matrix of a stack.
 
     A device computes the QR decompositions of a stack one after the other. So the columns of foreign matrices are
     multiplied with inverse Cholesky factors of their inner products (Fukaya et al., 2020): first with a shift, so that
-    a factor exists even if columns are nearly dependent, and then twice more. Two rounds are enough for columns that
-    are nearly orthonormal.
+    a factor exists even if columns are nearly dependent, and then three times more. For columns that are nearly
+    orthonormal, two rounds are enough. Random numbers of the size of rounding errors turn columns of zeros into others.
     """
     xp, (n, width) = namespace(block), block.shape[-2:]
     if not is_foreign(block):
         return np.linalg.qr(block)[0]
     unit = float(np.finfo(np.float64).eps)
     lengths = xp.sum(block * block, axis=-2, keepdims=True) ** 0.5
-    block, small = block / xp.where(lengths > 0.0, lengths, 1.0), width * unit * eye(width, block)
+    noise = like(unit * np.random.default_rng(0).standard_normal((n, width)), block)
+    block, small = block / xp.where(lengths > 0.0, lengths, 1.0) + noise, width * unit * eye(width, block)
     for shift in (11.0 * (n + width + 1) * small, *[small] * (rounds - 1)):
         factor = cholesky(block.mT @ block + shift, certain=True)
-        if factor is None:
-            break
-        block = solve_triangular(factor, block.mT).mT
+        if factor is not None:
+            block = solve_triangular(factor, block.mT).mT
     return block
 
 

@@ -98,7 +98,11 @@ def open_datasets(
         _prepare(made, options)
         _attach(made, options)
     dropped = sum(scan.n_dropped for scan in scans)
-    made.notes += [*notes, *([f"{dropped} row(s) with a missing value were left out."] if dropped else [])]
+    # Files are read at the same time: the order of the notes must not depend on it.
+    made.notes += [
+        *sorted(notes, key=str),
+        *([f"{dropped} row(s) with a missing value were left out."] if dropped else []),
+    ]
     return made
 
 

@@ -138,10 +138,14 @@ class Display:
     def progress(self, what: str, done: float, total: float) -> None:
         """Show how much of a stage is done."""
         SIGNALS.check()
+        if what not in self._parts:
+            # Parts that have ended do not belong to the new part. The amount of work can be unknown (0).
+            self._parts = {name: part for name, part in self._parts.items() if part[0] < part[1] or not part[1]}
         self._parts[what] = done, total
-        done, total = map(sum, zip(*list(self._parts.values()), strict=True))
+        dones, totals = zip(*list(self._parts.values()), strict=True)
+        numbers = {"completed": sum(dones), "total": sum(totals) * all(totals)}
         for task in self._bar.task_ids:
-            self._bar.update(task, total=total, completed=done, description=f"{self._stage}: {what}")
+            self._bar.update(task, **numbers, description=f"{self._stage}: {what}")
 
     def say(self, words: str = "") -> None:
         """Print a line of the result; if the reader has closed the pipe, go on without printing."""

@@ -256,7 +256,8 @@ def _plain_gram(rows: list[Rows], origin: Float) -> Float:
     places = _places(rows)
     size = places[-1].stop
     gram = zeros((size, size), origin)
-    # The largest products come first. Then all threads end at about the same time.
+    # Products of different datasets come first, because products of a dataset with itself need half of the work. Then
+    # all threads end at about the same time.
     pairs = sorted(combinations_with_replacement(range(len(rows)), 2), key=lambda pair: pair[0] == pair[1])
 
     def block(pair: tuple[int, int]) -> Float:

@@ -18,8 +18,8 @@ from standout.moments import Moments, ScatterMoments
 from standout.pencil._direct import is_weak
 from standout.pencil._iterative import LEAST_STEPS, MORE, Halves, cast, halves_of, krylov, random, transposed
 
-# Positions on a path (0 to 1) that are solved first; the second ones if LAPACK solves the representatives of a ratio.
-REPRESENTATIVES, FEW_REPRESENTATIVES = (0.0, 0.45, 0.9), (0.15, 0.75)
+# Positions on a path (0 to 1) that are solved first.
+REPRESENTATIVES = (0.0, 0.45, 0.9)
 # Number of matrix products for the representatives, of ratios and of differences.
 PATH_STEPS, DIFFERENCE_STEPS = 4, 6
 # Largest number of products for the components of a fold. The iterations start from random vectors, so that results do
@@ -153,7 +153,7 @@ class _Stack:
         eigenvalues are NaN and vectors are zero. With `exact`, eigenvalues are NaN and vectors zero also if B is nearly
         singular.
         """
-        # Without a basis, the ridge is added only to the diagonal: to every `step`-th entry of a flat matrix.
+        # The ridge is added to every `step`-th entry of a flat matrix: to the diagonal, or with a basis to all entries.
         small, ridge, step = self.matrices, self.scale**2, self.scale.shape[1] + 1
         if basis is not None:
             small = transposed(basis)[:, None] @ (small @ basis[:, None])
@@ -230,7 +230,7 @@ class _Stack:
         return concat(parts, axis=-1)
 
     def iterated(
-        self, places: Sequence[int], count: int, steps: int, span: Float | None = None, tolerance: float = 0.0
+        self, places: Sequence[int], count: int, span: Float | None = None, tolerance: float = 0.0
     ) -> tuple[Float, Float] | None:
         """Return eigenvalues and vectors of the scaled columns at some values of the parameter, by iterations.
 
@@ -255,6 +255,7 @@ class _Stack:
             return forward(self.images(target, part) if shift is None else square * part)
 
         start = turned(xp.reshape(blocks, (n_folds * n_values, size, -1)))
+        steps = FOLD_STEPS if tolerance else DIFFERENCE_STEPS if self.difference else PATH_STEPS
         values, found, residual = krylov(lambda part: turned(backward(part)), start, count, steps, tolerance)
         if tolerance and not residual <= MOST_RESIDUAL:
             return None
@@ -284,9 +285,7 @@ def path_vectors(folds: Sequence[Posed], n_components: int, *, single: bool = Tr
     stack = _Stack.of(folds, single)
     if stack is None:
         return None
-    small = size <= SMALL_SIZE
-    positions = FEW_REPRESENTATIVES if small and not stack.difference else REPRESENTATIVES
-    places = np.round((n_values - 1) * np.array(positions)).astype(int)
+    places = np.round((n_values - 1) * np.array(REPRESENTATIVES)).astype(int)
     # Without a ridge at the first value, B can be singular there. The second value then replaces the first value as a
     # representative.
     places = np.unique(np.maximum(places, int(not folds[0].ridges[0].any()))).tolist()
@@ -294,7 +293,7 @@ def path_vectors(folds: Sequence[Posed], n_components: int, *, single: bool = Tr
     # If there is no basis, `inside` uses all directions.
     basis = None
     if size > WHOLE_SIZE and len(places) * (n_components + MORE) < size:
-        if small:
+        if size <= SMALL_SIZE:
             values, vectors = stack.inside(None, places, n_components + ONE_MORE)
             halves, _ = stack.halved(places, values)
             if np.isfinite(values).all() and halves is not None:
@@ -304,18 +303,17 @@ def path_vectors(folds: Sequence[Posed], n_components: int, *, single: bool = Tr
             # For a difference, the vectors of one value are the start for the next value.
             for group in [[place] for place in reversed(places)] if stack.difference else [places]:
                 span = orthonormal(known[min(known)]) if known else None
-                steps = DIFFERENCE_STEPS if stack.difference else PATH_STEPS
-                found: Any = stack.iterated(group, n_components, steps, span)
-                if found is not None:
-                    known |= {place: found[1][:, number] for number, place in enumerate(group)}
+                solved = stack.iterated(group, n_components, span)
+                if solved is not None:
+                    known |= {place: solved[1][:, number] for number, place in enumerate(group)}
         if not known:
             nothing = zeros((n_folds, size, n_values * n_components), stack.units)
             return path_vectors(folds, n_components, single=False) if single else nothing
         basis = concat(list(known.values()), axis=-1)
         basis = orthonormal(basis) if basis.shape[-1] < size else None
     others = [place for place in range(n_values) if place not in known]
-    found = stack.inside(basis, others, n_components, exact=basis is None)
-    known |= {place: found[1][:, number] for number, place in enumerate(others)}
+    _, between = stack.inside(basis, others, n_components, exact=basis is None)
+    known |= {place: between[:, number] for number, place in enumerate(others)}
     if basis is not None and not folds[0].ridges[0] and _is_singular(stack, folds, single):
         # The span of the representatives' vectors lacks the directions in which B is zero. So the vectors at the first
         # value, where B is singular, would be wrong.
@@ -352,8 +350,7 @@ def fold_vectors(folds: Sequence[Posed], n_components: int, single: bool = False
     if size <= SMALL_SIZE or size < (LEAST_STEPS + 1) * (n_components + MORE):
         found: Any = stack.inside(None, slice(1), n_components, exact=True)
     else:
-        tolerance = SINGLE_EXACT if single else FOLD_EXACT
-        found = stack.iterated([0], n_components, FOLD_STEPS, tolerance=tolerance)
+        found = stack.iterated([0], n_components, tolerance=SINGLE_EXACT if single else FOLD_EXACT)
         if found is None:
             return [None] * len(folds)
     values, vectors = found[0][:, 0, :n_components], found[1][:, 0, :, :n_components] * stack.units[..., None]

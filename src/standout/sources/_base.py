@@ -342,8 +342,7 @@ def regrouped(batches: Iterable[Batch]) -> Iterator[Batch]:
 
 def each_dataset(function: Callable[[int], T], datasets: Sequence[Source]) -> list[T]:
     """Apply a function to the position of each dataset; to several at the same time if all are in memory."""
-    in_memory = all(source.rows is not None for source in datasets)
-    return list((in_order if in_memory else map)(function, range(len(datasets))))
+    return list((in_order if all(one.rows is not None for one in datasets) else map)(function, range(len(datasets))))
 
 
 # --- columns and places of several datasets ---------------------------------------------------------------------------
