@@ -37,8 +37,9 @@ EPS = float(np.finfo(np.float64).eps)
 # With at most WHOLE_SIZE columns, LAPACK solves the pencils at all values of a path. With at most SMALL_SIZE columns,
 # LAPACK solves the pencils at the representatives, and the pencils of folds in `fold_vectors`.
 WHOLE_SIZE, SMALL_SIZE = 20, 128
-# Number of extra vectors whose changes along the path are computed, and highest order of these changes.
-ONE_MORE, ORDERS = 1, 2
+# Number of extra vectors of a representative, and highest order of the changes that are computed: if LAPACK solves the
+# representatives, and if iterations solve them.
+ONE_MORE, SMALL_ORDERS, ORDERS = 1, 1, 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,8 +213,8 @@ class _Stack:
         images = xp.reshape(matrices @ xp.reshape(wide, (n_folds, size, -1)), wide.shape)
         return xp.reshape(xp.moveaxis(images, 2, 1), blocks.shape)
 
-    def with_changes(self, halves: Halves, vectors: Float, count: int) -> Float:
-        """Return vectors, and the changes of the first `count` of them along the path, to second order.
+    def with_changes(self, halves: Halves, vectors: Float, count: int, orders: int) -> Float:
+        """Return vectors, and the changes of the first `count` of them along the path, up to an order.
 
         The vectors are solutions at some values of the parameter. The factorised matrix K is a linear function of a
         term of the parameter, with the derivative K'. The derivatives of the solutions are then, up to terms with other
@@ -224,7 +225,7 @@ class _Stack:
         change = self.summed(terms[:, -1:] - terms[:, :1], ridges[:, -1:] - ridges[:, :1])
         parts, (forward, backward) = [vectors], halves
         part = xp.reshape(vectors[..., :count], (-1, shape[2], count))
-        for _ in range(ORDERS):
+        for _ in range(orders):
             part = backward(forward(self.images(change, part)))
             parts.append(xp.reshape(part, (*shape[:3], count)))
         return concat(parts, axis=-1)
@@ -267,7 +268,7 @@ class _Stack:
             # Scale the vectors to unit length in B, as for ratios.
             values, vectors = shift[..., None] - 1.0 / values, vectors / cast(np.sqrt(values)[..., None, :], vectors)
         if not tolerance:
-            vectors = self.with_changes(halves, vectors[..., : count + MORE], count + ONE_MORE)
+            vectors = self.with_changes(halves, vectors[..., : count + MORE], count + ONE_MORE, ORDERS)
         return values, vectors
 
 
@@ -297,7 +298,7 @@ def path_vectors(folds: Sequence[Posed], n_components: int, *, single: bool = Tr
             values, vectors = stack.inside(None, places, n_components + ONE_MORE)
             halves, _ = stack.halved(places, values)
             if np.isfinite(values).all() and halves is not None:
-                vectors = stack.with_changes(halves, vectors, n_components + ONE_MORE)
+                vectors = stack.with_changes(halves, vectors, n_components, SMALL_ORDERS)
                 known = {place: vectors[:, number] for number, place in enumerate(places)}
         else:
             # For a difference, the vectors of one value are the start for the next value.
