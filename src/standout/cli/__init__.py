@@ -37,8 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     0
     """
     if arguments is None:
-        # Packages make many objects when they are imported. Searching them for garbage takes .3 s of a fit, and as long
-        # again at the end of the process.
+        # Packages make many objects when they are imported. Searching them for garbage takes .3 s of a fit, and .5 s at
+        # the end of the process.
         gc.set_threshold(100_000)
         atexit.register(gc.freeze)
     try:
